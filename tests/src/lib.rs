@@ -1,0 +1,1 @@
+//! Scenarios, captures and end-to-end tests of kvmirror.
