@@ -327,7 +327,7 @@ impl World {
             self.quiet();
             let before = self.now;
             self.wait();
-            if self.router.next_deadline().is_none() && self.now == before {
+            if self.router.next_deadline().is_none() && self.ops.is_empty() && self.now == before {
                 break;
             }
         }

@@ -51,13 +51,13 @@ impl<P: Payload> Slot<P> {
     /// One live run of the active source has arrived.
     pub(super) fn live(&mut self, source: Source, run: Run<P>, cx: &mut Context<'_, P>) {
         self.follow.last_live = cx.now;
-        if self.follow.probe_step > 0 {
-            self.follow.probe_step = 0;
-            self.arm_probe(cx);
-        }
         if self.fence.is_some() {
             cx.shared.stats.discard(DiscardReason::Fenced, 1);
             return;
+        }
+        if self.follow.probe_step > 0 {
+            self.follow.probe_step = 0;
+            self.arm_probe(cx);
         }
         let run = match self.head() {
             Some(head) if run.last() <= head => return self.fallen(source, run, cx),

@@ -306,7 +306,7 @@ impl<P: Payload> Slot<P> {
     pub(super) fn probe_timer(&mut self, cx: &mut Context<'_, P>) {
         self.follow.probe = None;
         let quiet = cx.now.since(self.follow.last_live);
-        let idle = self.follow.recovery.is_none() && self.follow.doubt.is_none();
+        let idle = self.is_following();
         let wanted = cx.shared.policy.probe_first;
         if quiet.0 < wanted.0 - wanted.0 / 4 || !idle {
             self.follow.probe_step = 0;
@@ -315,6 +315,14 @@ impl<P: Payload> Slot<P> {
         }
         self.follow.probe_step = self.follow.probe_step.saturating_add(1).min(32);
         self.start_recovery(Purpose::Probe, Micros(0), cx);
+    }
+
+    /// Whether nothing else than live messages is being dealt with.
+    fn is_following(&self) -> bool {
+        self.follow.recovery.is_none()
+            && self.follow.doubt.is_none()
+            && self.fence.is_none()
+            && self.coming().is_none()
     }
 
     /// Sets the timer of the next background repair (B5).
@@ -330,7 +338,7 @@ impl<P: Payload> Slot<P> {
     /// The repair timer fired.
     pub(super) fn repair_timer(&mut self, cx: &mut Context<'_, P>) {
         self.follow.repair = None;
-        if !self.can_ask() || self.follow.recovery.is_some() || self.follow.doubt.is_some() {
+        if !self.can_ask() || !self.is_following() {
             self.arm_repair(cx);
             return;
         }

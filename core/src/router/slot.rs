@@ -255,7 +255,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// The restart that is owed or under way.
-    fn coming(&self) -> Option<&Then<P>> {
+    pub(super) fn coming(&self) -> Option<&Then<P>> {
         match (&self.restart, &self.busy) {
             (Some((_, then)), _) | (None, Busy::Resetting { then, .. }) => Some(then),
             (None, Busy::Idle | Busy::Admitting { .. } | Busy::Replacing { .. }) => None,
