@@ -1,8 +1,8 @@
 //! Token lists: the hot loop of the decoder.
 //!
 //! What a token list costs is the chain from one token's length to the next one's place. So for a
-//! window of bytes the length "if a token began here" is computed for *every* byte at once, which
-//! the compiler turns into vector code; then reading is a walk over those lengths.
+//! window of bytes the place after "a token that begins here" is computed for *every* byte at once,
+//! which the compiler turns into vector code; then reading is a walk from place to place.
 
 use super::cursor::{Cursor, Fault, narrow, wrong};
 use alloc::vec::Vec;
@@ -10,13 +10,17 @@ use alloc::vec::Vec;
 /// A token as the hash reads it: little-endian bytes.
 pub(crate) type TokenBytes = [u8; 4];
 
-/// Bytes whose lengths are computed at once.
-const WINDOW: usize = 64;
-/// Bytes before the window, so that the four bytes that *end* with a token are always in reach.
+/// Bytes of a window for short lists: sixteen tokens of the longest form.
+const SHORT: usize = 80;
+/// Bytes of a window for long lists.
+const LONG: usize = 128;
+/// Bytes before a window, so that the four bytes that *end* with a token are always in reach.
 const BEFORE: usize = 3;
-/// The window, what is before it, and what a token that begins in it may reach.
-const REACH: usize = WINDOW + 16;
-/// Which of those four bytes belong to a token of each length; 0 = not a plain form.
+/// What must be there before and after a window's bytes.
+const AROUND: usize = 16;
+/// The longest plain form.
+const LONGEST: usize = 5;
+/// Which of those four bytes belong to a token of each length.
 const MASKS: [u32; 8] = [0, 0xff, 0xff, 0xffff, 0, u32::MAX, 0, 0];
 
 /// What a token list held.
@@ -50,29 +54,40 @@ pub(crate) fn read(
     }
     let slots = out.get_mut(..count).unwrap_or_default();
     if eagle {
-        pairs(cursor, slots)?
+        pairs(cursor, slots)?;
+    } else if count.saturating_mul(LONGEST) <= SHORT {
+        plain::<SHORT, { SHORT + AROUND }>(cursor, slots)?;
     } else {
-        plain(cursor, slots)?
+        plain::<LONG, { LONG + AROUND }>(cursor, slots)?;
     }
     Ok(TokenList { count: narrow(count), eagle })
 }
 
+/// For each byte of the window, where the value after it would begin if a token began there; 0 if
+/// no plain token begins with that byte.
 #[inline]
-fn lengths(window: &[u8; REACH]) -> [u8; WINDOW] {
-    let mut lengths = [0_u8; WINDOW];
-    for (length, &byte) in lengths.iter_mut().zip(&window[BEFORE..BEFORE + WINDOW]) {
-        *length = u8::from(byte < 0x80)
-            | (u8::from(byte == 0xcc) * 2)
-            | (u8::from(byte == 0xcd) * 3)
-            | (u8::from(byte == 0xce) * 5);
+fn followers<const WINDOW: usize, const REACH: usize>(window: &[u8; REACH]) -> [u8; WINDOW] {
+    let mut followers = [0_u8; WINDOW];
+    let bytes = window.get(BEFORE..).unwrap_or_default();
+    let mut here = 0_u8;
+    for (follower, &byte) in followers.iter_mut().zip(bytes) {
+        let if_length = |holds: bool, length: u8| u8::from(holds).wrapping_neg() & (here + length);
+        *follower = if_length(byte < 0x80, 1)
+            | if_length(byte == 0xcc, 2)
+            | if_length(byte == 0xcd, 3)
+            | if_length(byte == 0xce, 5);
+        here += 1;
     }
-    lengths
+    followers
 }
 
 /// Fills `slots` with plain tokens. At a payload's end the window is padded with zeros; a list that
 /// ran into them is told by the position it ends at.
 #[inline]
-fn plain(cursor: &mut Cursor<'_>, slots: &mut [TokenBytes]) -> Result<(), Fault> {
+fn plain<const WINDOW: usize, const REACH: usize>(
+    cursor: &mut Cursor<'_>,
+    slots: &mut [TokenBytes],
+) -> Result<(), Fault> {
     let mut slots = slots.iter_mut();
     let Some(mut slot) = slots.next() else {
         return Ok(());
@@ -83,15 +98,16 @@ fn plain(cursor: &mut Cursor<'_>, slots: &mut [TokenBytes]) -> Result<(), Fault>
         let window = match ahead.and_then(<[u8]>::first_chunk::<REACH>) {
             Some(window) => window,
             None => {
-                padded = pad(cursor);
+                padded = pad::<REACH>(cursor);
                 &padded
             }
         };
-        let lengths = lengths(window);
+        let followers = followers::<WINDOW, REACH>(window);
         let mut at = 0_usize;
         while at < WINDOW {
-            let length = usize::from(lengths[at] & 7);
-            if length == 0 {
+            let next = usize::from(followers[at]);
+            let last = next.wrapping_sub(1);
+            if last >= WINDOW + LONGEST {
                 cursor.advance(at)?;
                 *slot = unusual(cursor)?;
                 let Some(next) = slots.next() else {
@@ -100,10 +116,11 @@ fn plain(cursor: &mut Cursor<'_>, slots: &mut [TokenBytes]) -> Result<(), Fault>
                 slot = next;
                 continue 'windows;
             }
-            let last = at + length - 1;
+            // The token ends `BEFORE` bytes later in the window than in the map.
             let word = [window[last], window[last + 1], window[last + 2], window[last + 3]];
-            *slot = (u32::from_be_bytes(word) & MASKS[length]).to_le_bytes();
-            at += length;
+            let mask = MASKS[next.wrapping_sub(at) & 7];
+            *slot = (u32::from_be_bytes(word) & mask).to_le_bytes();
+            at = next;
             let Some(next) = slots.next() else {
                 break 'windows cursor.advance(at);
             };
@@ -114,13 +131,14 @@ fn plain(cursor: &mut Cursor<'_>, slots: &mut [TokenBytes]) -> Result<(), Fault>
 }
 
 #[cold]
-fn pad(cursor: &Cursor<'_>) -> [u8; REACH] {
+fn pad<const REACH: usize>(cursor: &Cursor<'_>) -> [u8; REACH] {
     let mut padded = [0_u8; REACH];
     let before = cursor.position.min(BEFORE);
     let from = cursor.bytes.get(cursor.position - before..).unwrap_or_default();
     let target = padded.get_mut(BEFORE - before..).unwrap_or_default();
-    for (byte, &source) in target.iter_mut().zip(from) {
-        *byte = source;
+    let len = from.len().min(target.len());
+    if let (Some(target), Some(from)) = (target.get_mut(..len), from.get(..len)) {
+        target.copy_from_slice(from);
     }
     padded
 }
