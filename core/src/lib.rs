@@ -12,6 +12,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod event;
+pub mod hash;
 pub mod id;
 pub mod router;
 pub mod time;
