@@ -13,5 +13,6 @@ extern crate std;
 
 pub mod event;
 pub mod id;
+pub mod index;
 pub mod time;
 pub mod wire;
