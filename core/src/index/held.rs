@@ -17,6 +17,12 @@ use rustc_hash::FxBuildHasher;
 pub(super) struct HeldId(NonZeroU32);
 
 impl HeldId {
+    /// The id of the last of `len` places.
+    fn last_of(len: usize) -> Self {
+        let number = u32::try_from(len).ok().and_then(NonZeroU32::new);
+        Self(number.expect("the limit on held blocks is a u32"))
+    }
+
     fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -72,8 +78,7 @@ impl HeldAside {
             }
             None => {
                 self.slots.push(link);
-                let number = u32::try_from(self.slots.len()).ok().and_then(NonZeroU32::new);
-                HeldId(number.expect("held blocks are entries, and those are capped"))
+                HeldId::last_of(self.slots.len())
             }
         };
         if let Some(next) = next {

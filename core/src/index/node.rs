@@ -29,6 +29,12 @@ use smallvec::SmallVec;
 pub(super) struct NodeId(NonZeroU32);
 
 impl NodeId {
+    /// The id of the last of `len` places.
+    fn last_of(len: usize) -> Self {
+        let number = u32::try_from(len).ok().and_then(NonZeroU32::new);
+        Self(number.expect("nodes never outnumber entries, and those are capped"))
+    }
+
     fn index(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -121,10 +127,7 @@ impl Nodes {
         }
         let id = match free.pop() {
             Some(id) => id,
-            None => {
-                let number = u32::try_from(slots.len() + 1).ok().and_then(NonZeroU32::new);
-                NodeId(number.expect("nodes never outnumber entries, and those are capped"))
-            }
+            None => NodeId::last_of(slots.len() + 1),
         };
         vacant.insert(id);
         match slots.get_mut(id.index()) {
