@@ -14,6 +14,8 @@ extern crate std;
 pub mod event;
 pub mod hash;
 pub mod id;
+pub mod index;
+pub mod mirror;
 pub mod router;
 pub mod time;
 pub mod wire;

@@ -202,7 +202,7 @@ impl World {
             }
             Command::Cancel { .. } | Command::Query { .. } => unreachable!("not an op"),
         };
-        let done = Completion { op, ok, orphan: false };
+        let done = Completion { op, ok, flaw: None };
         self.router.handle_completion(done, self.now, &mut self.fx);
         self.collect();
     }

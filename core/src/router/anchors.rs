@@ -28,12 +28,7 @@ pub(super) enum Likeness {
 }
 
 impl Anchors {
-    pub(super) fn remember(
-        &mut self,
-        id: EventId,
-        digest: Option<NonZeroU64>,
-        beginning: bool,
-    ) {
+    pub(super) fn remember(&mut self, id: EventId, digest: Option<NonZeroU64>, beginning: bool) {
         let Some(digest) = digest else { return };
         if beginning {
             self.beginning = Some((id, digest));
@@ -46,7 +41,8 @@ impl Anchors {
 
     pub(super) fn compare(&self, id: EventId, digest: Option<NonZeroU64>) -> Likeness {
         let Some(digest) = digest else { return Likeness::Unknown };
-        let known = self.ring.iter().chain([&self.beginning]).flatten().find(|(known, _)| *known == id);
+        let known =
+            self.ring.iter().chain([&self.beginning]).flatten().find(|(known, _)| *known == id);
         match known {
             None => Likeness::Unknown,
             Some((_, known)) if *known == digest => Likeness::Same,

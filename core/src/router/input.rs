@@ -184,10 +184,20 @@ pub enum RecoveryOutcome<P> {
 pub struct Completion {
     /// Which command.
     pub op: OpId,
-    /// Whether it took effect whole.
+    /// Whether it took effect.
     pub ok: bool,
-    /// The target met a store whose parent is resident nowhere on the rank (B37).
-    pub orphan: bool,
+    /// What only a target can notice: it took effect, but the target is not what the source is.
+    pub flaw: Option<Flaw>,
+}
+
+/// Why a target that accepted everything is still not what its source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flaw {
+    /// The target has no room left and says so instead of losing something at random.
+    Capacity,
+    /// A store's parent is resident nowhere on the rank: something was lost before it was numbered
+    /// (B37).
+    Orphan,
 }
 
 /// A change of the way to a source.

@@ -27,8 +27,9 @@ mod trust;
 
 pub use command::{Command, Effects, ResetReason};
 pub use input::{
-    Completion, DuplicateRank, LiveBatch, MemberRank, Membership, Origin, Payload, QueryFailure,
-    RankStatus, RecoveryOutcome, RecoveryResponse, Run, Runs, Source, TransportChange,
+    Completion, DuplicateRank, Flaw, LiveBatch, MemberRank, Membership, Origin, Payload,
+    QueryFailure, RankStatus, RecoveryOutcome, RecoveryResponse, Run, Runs, Source,
+    TransportChange,
 };
 pub use machine::{RankView, Router};
 pub use notice::{DiscardReason, Notice, RecoveryEnd, Stats};

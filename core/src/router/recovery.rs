@@ -99,7 +99,8 @@ impl<P: Payload> Slot<P> {
         let at = cx.now.after(delay);
         let timer = cx.shared.timers.set(at, cx.slot, TimerKind::Recovery);
         let stage = Stage::Waiting(timer);
-        self.follow.recovery = Some(Recovery { purpose, stage, failed: 0, sent_at: cx.now, asked: None });
+        self.follow.recovery =
+            Some(Recovery { purpose, stage, failed: 0, sent_at: cx.now, asked: None });
         if delay.0 == 0 {
             self.recovery_timer(cx);
         }
@@ -183,10 +184,9 @@ impl<P: Payload> Slot<P> {
                 recovery.stage = Stage::Answered;
                 true
             }
-            Stage::InFlight { .. }
-            | Stage::Waiting(_)
-            | Stage::Queued { .. }
-            | Stage::Answered => false,
+            Stage::InFlight { .. } | Stage::Waiting(_) | Stage::Queued { .. } | Stage::Answered => {
+                false
+            }
         }
     }
 

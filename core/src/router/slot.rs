@@ -16,7 +16,7 @@
 use super::anchors::Anchors;
 use super::command::{Command, ResetReason};
 use super::follow::{Base, Doubt, Follow};
-use super::input::{Completion, Payload, RankStatus, Run, Runs, Source, TransportChange};
+use super::input::{Completion, Flaw, Payload, RankStatus, Run, Runs, Source, TransportChange};
 use super::live::Drained;
 use super::notice::{DiscardReason, Notice, RecoveryEnd};
 use super::pending::Pending;
@@ -274,9 +274,9 @@ impl<P: Payload> Slot<P> {
     pub(super) fn completed(&mut self, done: Completion, cx: &mut Context<'_, P>) {
         let running = match &self.busy {
             Busy::Idle => return,
-            Busy::Admitting { op, .. } | Busy::Replacing { op, .. } | Busy::Resetting { op, .. } => {
-                *op
-            }
+            Busy::Admitting { op, .. }
+            | Busy::Replacing { op, .. }
+            | Busy::Resetting { op, .. } => *op,
         };
         if running != done.op {
             return;
@@ -295,12 +295,12 @@ impl<P: Payload> Slot<P> {
                 if let Some(base) = base {
                     self.follow.base = base;
                 }
-                self.orphaned(done.orphan);
+                self.flawed(done.flaw);
             }
             Busy::Replacing { last, base, .. } => {
                 self.follow.cursor = Some(last);
                 self.follow.base = base;
-                self.orphaned(done.orphan && base == Base::Known);
+                self.flawed(done.flaw);
             }
             Busy::Resetting { then, .. } => {
                 self.content = Content::Empty;
@@ -311,10 +311,15 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// B37: a store without its parent says that something was lost before it was numbered.
-    fn orphaned(&mut self, orphan: bool) {
-        if orphan && self.follow.base == Base::Known {
-            self.follow.base = Base::Incomplete(TrustReason::Orphan);
+    /// What the target noticed makes a known history incomplete.
+    fn flawed(&mut self, flaw: Option<Flaw>) {
+        let reason = match flaw {
+            None => return,
+            Some(Flaw::Capacity) => TrustReason::Capacity,
+            Some(Flaw::Orphan) => TrustReason::Orphan,
+        };
+        if self.follow.base == Base::Known {
+            self.follow.base = Base::Incomplete(reason);
         }
     }
 
@@ -394,12 +399,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Hands runs to the target; they are contiguous with what it has, or `base` says otherwise.
-    pub(super) fn admit(
-        &mut self,
-        runs: Runs<P>,
-        base: Option<Base>,
-        cx: &mut Context<'_, P>,
-    ) {
+    pub(super) fn admit(&mut self, runs: Runs<P>, base: Option<Base>, cx: &mut Context<'_, P>) {
         let Some(last) = runs.last().map(Run::last) else { return };
         let mut base = base;
         let mut ids = 0;
@@ -459,9 +459,7 @@ impl<P: Payload> Slot<P> {
                 cx.shared.stats.discard(DiscardReason::OldLife, dropped);
                 self.follow.newest = None;
                 self.restart_afresh(cx);
-                if self.coming().is_none()
-                    && !self.recoverable()
-                    && self.content == Content::Dirty
+                if self.coming().is_none() && !self.recoverable() && self.content == Content::Dirty
                 {
                     self.owe_restart(ResetReason::Hole, Then::Fresh, cx);
                 }

@@ -84,6 +84,8 @@ pub enum TrustReason {
     /// A store's parent is resident nowhere on the rank: something was lost before it was numbered
     /// (B37).
     Orphan,
+    /// The target has no room left.
+    Capacity,
     /// Missing messages are being fetched.
     Gap,
 }
@@ -104,6 +106,7 @@ impl TrustReason {
             Self::Hole => "hole",
             Self::Damaged => "damaged",
             Self::Orphan => "orphan",
+            Self::Capacity => "capacity",
             Self::Gap => "gap",
         }
     }
