@@ -9,7 +9,7 @@
 //! * [`player`]: publishing a capture the way an engine does.
 
 pub mod capture;
-// pub mod player;
+pub mod player;
 pub mod replay;
 pub mod source;
 pub mod transport;

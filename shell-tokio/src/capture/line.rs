@@ -104,7 +104,9 @@ fn unhex(what: &str, text: &str) -> Result<Bytes, String> {
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Result<Vec<(u64, Vec<u8>, Vec<u8>)>, String> {
+    type Parts = (u64, Vec<u8>, Vec<u8>);
+
+    fn one(text: &str) -> Result<Vec<Parts>, String> {
         let mut out = Vec::new();
         parse(text.as_bytes(), 3, &mut out)?;
         Ok(out.into_iter().map(|m| (m.seq, m.topic.to_vec(), m.payload.to_vec())).collect())
