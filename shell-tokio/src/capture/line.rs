@@ -4,25 +4,19 @@ use super::{CaptureMessage, peek_rank};
 use crate::replay::END_SEQ;
 use bytes::Bytes;
 use serde::Deserialize;
-use std::borrow::Cow;
 
 /// Every known kind in one: which fields are there decides.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct Line {
     t_ns: Option<u64>,
     /// Live messages and replay replies.
-    #[serde(borrow)]
-    frames: Option<Vec<Cow<'a, str>>>,
+    frames: Option<Vec<String>>,
     /// One synthetic payload.
-    #[serde(borrow)]
-    topic: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    seq: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    hex: Option<Cow<'a, str>>,
+    topic: Option<String>,
+    seq: Option<String>,
+    hex: Option<String>,
     /// A whole replay.
-    #[serde(borrow)]
-    replies: Option<Vec<Vec<Cow<'a, str>>>>,
+    replies: Option<Vec<Vec<String>>>,
 }
 
 /// Appends the messages of one line; end markers of a replay are left out.
@@ -31,7 +25,7 @@ pub(super) fn parse(
     line: u64,
     out: &mut impl Extend<CaptureMessage>,
 ) -> Result<(), String> {
-    let parsed: Line<'_> =
+    let parsed: Line =
         serde_json::from_slice(text).map_err(|error| format!("not a captured message: {error}"))?;
     if let Some(frames) = parsed.frames {
         out.extend(message(&frames, parsed.t_ns, line)?);
@@ -55,7 +49,7 @@ pub(super) fn parse(
 /// `[topic, seq, payload]`, and the replies `["", seq, payload]`, `["", topic, seq, payload]` and
 /// `[seq, payload]` (what a REQ socket got). `None` for an end marker.
 fn message(
-    frames: &[Cow<'_, str>],
+    frames: &[String],
     t_ns: Option<u64>,
     line: u64,
 ) -> Result<Option<CaptureMessage>, String> {

@@ -6,10 +6,13 @@ use crate::common::{
 };
 use bytes::Bytes;
 use kvmirror_tokio::capture::CaptureReader;
+use kvmirror_tokio::player::args::PlayArgs;
+use kvmirror_tokio::player::command::{self, CommandError};
 use kvmirror_tokio::player::{DropRule, PlayError, PlayPlan, Player, ReplayLayout, Speed};
 use kvmirror_tokio::replay::ReplayEnd;
 use kvmirror_tokio::transport::zeromq::ZeroMq;
 use kvmirror_tokio::transport::{Endpoint, Requester, Transport};
+use kvmirror_tokio::ui::Ui;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
@@ -201,4 +204,70 @@ async fn a_late_subscriber_misses_what_was_before() {
     late.expect_up().await;
     assert_eq!(ask(&replay_at(&player, 0), 0).await.messages.len(), 5);
     assert!(late.events.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn ipv6_works_where_the_machine_has_it() {
+    let Ok(free) = tokio::net::TcpListener::bind("[::1]:0").await else { return };
+    let address = format!("tcp://{}", free.local_addr().unwrap());
+    drop(free);
+    let mut plan = plan(made(3, Duration::ZERO));
+    plan.replay = Some(Endpoint::parse_bind(&address).unwrap());
+    let player = played(plan).await;
+    assert_eq!(replay_at(&player, 0).to_string(), address);
+    assert_eq!(ask(&replay_at(&player, 0), 0).await.messages.len(), 3);
+}
+
+#[tokio::test]
+async fn the_command_says_what_it_does() {
+    #[derive(clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        play: PlayArgs,
+    }
+    let capture = crate::common::data("vllm-0.32.0/restart.jsonl");
+    for _ in 0..20 {
+        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = |free: &tokio::net::TcpListener| format!("tcp://{}", free.local_addr().unwrap());
+        let (publish, replay) = (at(&free), at(&other));
+        drop((free, other));
+        let options = ["--speed", "0", "--linger", "0", "--drop-every", "10"];
+        let addresses = ["play", capture.to_str().unwrap(), "--pub", &publish, "--replay", &replay];
+        let cli = <Cli as clap::Parser>::parse_from(addresses.iter().chain(&options));
+        let mut ui = Ui::new(Vec::new(), false);
+        match within("the command", command::run(cli.play, &mut ui)).await {
+            // Somebody else was given the port in between.
+            Err(CommandError::Play(PlayError::Transport { .. })) => continue,
+            outcome => drop(outcome.unwrap()),
+        }
+        let text = String::from_utf8(ui.into_inner()).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                &*format!("rank 0: 132 messages, 2 lives, publish {publish}, replay {replay}"),
+                "done: published 119 of 132, 13 dropped; lives 2; replay requests 0, messages 0",
+            ]
+        );
+        return;
+    }
+    panic!("no free ports in 20 tries");
+}
+
+#[tokio::test]
+async fn an_unreadable_capture_is_named_by_file_and_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bad.jsonl");
+    std::fs::write(&path, "\n{\"frames\":[\"6b76\",\"00\",\"90\"]}\n").unwrap();
+    let error = kvmirror_tokio::capture::Capture::read(&path).unwrap_err().to_string();
+    assert!(
+        error.ends_with("bad.jsonl:2: a sequence of 1 bytes; expected 8, big-endian"),
+        "{error}"
+    );
+    std::fs::write(&path, "\n\n").unwrap();
+    let empty = kvmirror_tokio::capture::Capture::read(&path).unwrap_err().to_string();
+    assert!(empty.contains("no message in it"), "{empty}");
+    let absent = kvmirror_tokio::capture::Capture::read(&dir.path().join("x")).unwrap_err();
+    assert!(absent.to_string().contains("cannot open"), "{absent}");
 }

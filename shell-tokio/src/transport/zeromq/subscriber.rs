@@ -4,13 +4,14 @@ use super::super::{Backoff, DownReason, Endpoint, Frames, SubEvent, SubscribeOpt
 use super::close_watch::CloseWatch;
 use super::{connect_error, socket_options};
 use crate::transport::{Host, TransportError};
-use ::zeromq::{Socket, SocketRecv, SubSocket, ZmqMessage};
+use ::zeromq::{Socket, SocketRecv, SubSocket};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-/// A connection that lasted this long counts as sound: the next loss starts the backoff over.
+/// A connection that lasted this long, or brought a message, counts as sound: the next loss starts
+/// the backoff over.
 const SOUND: Duration = Duration::from_secs(5);
 
 /// A subscription with one connection at a time, each on a socket of its own.
@@ -78,8 +79,8 @@ impl ZmqSubscriber {
 
     /// The connection ended. After silence the next attempt is made at once; after a loss it waits,
     /// so that a peer that accepts and drops is not hammered.
-    fn lost(&mut self, reason: DownReason, lasted: Duration) -> SubEvent {
-        if lasted >= SOUND {
+    fn lost(&mut self, reason: DownReason, sound: bool) -> SubEvent {
+        if sound {
             self.backoff.reset();
         }
         self.state =
@@ -115,8 +116,8 @@ impl Subscriber for ZmqSubscriber {
                 State::Live(live) => match live.next(self.options.silence).await {
                     Ok(frames) => return SubEvent::Message(frames),
                     Err(reason) => {
-                        let lasted = live.since.elapsed();
-                        return self.lost(reason, lasted);
+                        let sound = live.heard || live.since.elapsed() >= SOUND;
+                        return self.lost(reason, sound);
                     }
                 },
             }
@@ -146,6 +147,9 @@ struct Live {
     socket: SubSocket,
     closed: CloseWatch,
     since: Instant,
+    /// Whether it has brought a message.
+    heard: bool,
+    /// When it brought the last one.
     last: Instant,
     watchdog: Pin<Box<Sleep>>,
 }
@@ -157,10 +161,10 @@ impl Live {
                 // What has arrived is taken before the end is believed.
                 biased;
                 got = self.socket.recv() => {
+                    let message = got.map_err(|error| DownReason::Broken(error.to_string()))?;
+                    self.heard = true;
                     self.last = Instant::now();
-                    return got
-                        .map(ZmqMessage::into_vec)
-                        .map_err(|error| DownReason::Broken(error.to_string()));
+                    return Ok(message.into_vec());
                 }
                 () = self.closed.wait() => return Err(DownReason::Closed),
                 () = self.watchdog.as_mut(), if silence.is_some() => {
@@ -205,7 +209,7 @@ async fn connect(
     let now = Instant::now();
     let first_check = now + options.silence.unwrap_or(Duration::from_secs(3_600));
     let watchdog = Box::pin(sleep_until(first_check));
-    Ok(Live { socket, closed, since: now, last: now, watchdog })
+    Ok(Live { socket, closed, since: now, heard: false, last: now, watchdog })
 }
 
 /// One plain connection attempt. The crate retries a refused connection by itself, many times
