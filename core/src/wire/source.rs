@@ -35,12 +35,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            payload_bytes: 8 << 20,
-            events: 65_536,
-            hashes: 262_144,
-            tokens: 4 << 20,
-            depth: 64,
-        }
+        Self { payload_bytes: 8 << 20, events: 65_536, hashes: 262_144, tokens: 4 << 20, depth: 64 }
     }
 }
