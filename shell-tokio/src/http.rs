@@ -7,7 +7,8 @@
 //! | `application/problem+json` | every error; names reason, field, index and what to do |
 //!
 //! Bodies are JSON of at most 8 MiB (queries) or 2 MiB (the rest), and must arrive within
-//! [`BODY_DEADLINE`]. Large ones are parsed off the async threads. msgpack is answered with 415.
+//! [`BODY_DEADLINE`]. All bodies in work together are bounded by [`BODIES_IN_WORK_BYTES`]; large
+//! ones are parsed off the async threads. msgpack is answered with 415.
 
 mod counters;
 mod fields;
@@ -34,6 +35,7 @@ use fields::Spelling;
 use problem::{Problem, Reason};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Largest body of a query, in bytes.
 pub const QUERY_BODY_BYTES: usize = 8 << 20;
@@ -41,6 +43,9 @@ pub const QUERY_BODY_BYTES: usize = 8 << 20;
 pub const OTHER_BODY_BYTES: usize = 2 << 20;
 /// How long a body may take to arrive.
 pub const BODY_DEADLINE: Duration = Duration::from_secs(30);
+/// Bytes of bodies that may be in work at a time, all calls together. Beyond: 429. A body without
+/// a declared length counts as the largest allowed one.
+pub const BODIES_IN_WORK_BYTES: usize = 256 << 20;
 /// Bodies above this many bytes are parsed on a blocking thread.
 const PARSE_INLINE_BYTES: usize = 64 << 10;
 
@@ -73,14 +78,20 @@ struct Shared<B> {
     backend: Arc<B>,
     options: Arc<HttpOptions>,
     counters: Counters,
+    /// One permit per byte of a body in work.
+    room: Semaphore,
 }
 
 type SharedState<B> = State<Arc<Shared<B>>>;
 
 /// The whole API over `backend`.
 pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
-    let shared =
-        Arc::new(Shared { backend, options: Arc::new(options), counters: Counters::default() });
+    let shared = Arc::new(Shared {
+        backend,
+        options: Arc::new(options),
+        counters: Counters::default(),
+        room: Semaphore::new(BODIES_IN_WORK_BYTES),
+    });
     let queries = Router::new()
         .route("/query", post(query_tokens::<B>))
         .route("/query_by_hash", post(query_hashes::<B>))
@@ -100,20 +111,43 @@ pub fn router<B: Backend>(backend: Arc<B>, options: HttpOptions) -> Router {
         .with_state(shared)
 }
 
-/// Counts every answer, and refuses POST calls once the process stops.
+/// Counts every answer; refuses POST calls once the process stops, or while there is no room.
 async fn observe<B: Backend>(
     State(shared): SharedState<B>,
     request: Request,
     next: Next,
 ) -> Response {
     let path = counters::known_path(request.uri().path());
-    let response = if request.method() == Method::POST && shared.backend.stopping() {
-        Problem::stopping().into_response()
-    } else {
+    let response = if request.method() != Method::POST {
         next.run(request).await
+    } else if shared.backend.stopping() {
+        Problem::stopping().into_response()
+    } else if let Ok(_room) = shared.room.try_acquire_many(largest_body(&request)) {
+        next.run(request).await
+    } else {
+        let fix = "retry later, or send smaller bodies";
+        Problem::new(Reason::RateLimited, "too many bodies are in work", fix).into_response()
     };
     shared.counters.count(path, response.status().as_u16());
     response
+}
+
+/// The most bytes the body of `request` can take: what it declares, up to its limit.
+fn largest_body(request: &Request) -> u32 {
+    let limit = body_limit(request);
+    let largest = declared_body(request).unwrap_or(limit).min(limit);
+    u32::try_from(largest).unwrap_or(u32::MAX)
+}
+
+fn body_limit(request: &Request) -> usize {
+    match request.uri().path() {
+        "/query" | "/query_by_hash" => QUERY_BODY_BYTES,
+        _ => OTHER_BODY_BYTES,
+    }
+}
+
+fn declared_body(request: &Request) -> Option<usize> {
+    request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 async fn register<B: Backend>(
@@ -236,20 +270,26 @@ async fn parsed<T: Send + 'static>(
     parse: impl FnOnce(&[u8]) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     check_encoding(request.headers())?;
+    // Refused before the first byte of it is asked for.
+    if declared_body(&request) > Some(body_limit(&request)) {
+        return Err(too_large());
+    }
     let body = tokio::time::timeout(BODY_DEADLINE, Bytes::from_request(request, &()))
         .await
         .map_err(|_| broken_body("the body did not arrive in time"))?
-        .map_err(|rejection| {
-            if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                let fix = "send at most 8 MiB to a query and 2 MiB to any other call";
-                return Problem::new(Reason::TooLarge, "the body is too large", fix);
-            }
-            broken_body("the body did not arrive whole")
+        .map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => too_large(),
+            _ => broken_body("the body did not arrive whole"),
         })?;
     if body.len() <= PARSE_INLINE_BYTES {
         return parse(&body);
     }
     tokio::task::spawn_blocking(move || parse(&body)).await.map_err(|_| Problem::internal())?
+}
+
+fn too_large() -> Problem {
+    let fix = "send at most 8 MiB to a query and 2 MiB to any other call";
+    Problem::new(Reason::TooLarge, "the body is too large", fix)
 }
 
 fn broken_body(detail: &'static str) -> Problem {

@@ -17,6 +17,8 @@ mod domain;
 mod endpoint;
 mod error;
 mod facts;
+#[cfg(test)]
+mod model;
 mod name;
 mod publishers;
 #[cfg(test)]

@@ -259,3 +259,46 @@ impl<'de> Visitor<'de> for FieldsSeed {
         Ok(Fields { present })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::HttpOptions;
+    use super::super::{query, registration};
+    use super::KNOWN;
+    use crate::trust::Trust;
+    use proptest::prelude::*;
+
+    /// A value of any shape, or text that is no JSON.
+    fn any_raw() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<i64>().prop_map(|number| number.to_string()),
+            any::<f64>().prop_map(|number| number.to_string()),
+            "\"[a-z0-9x:/.*-]{0,12}\"",
+            "\\[([0-9\\-\"x,\\[\\]{}.e]){0,12}\\]",
+            "[ -~]{0,8}",
+            Just("null".to_owned()),
+            Just("true".to_owned()),
+            Just("\"tcp://h:1\"".to_owned()),
+        ]
+    }
+
+    fn any_body() -> impl Strategy<Value = String> {
+        prop::collection::vec((prop::sample::select(KNOWN), any_raw()), 0..8).prop_map(|fields| {
+            let fields: Vec<_> =
+                fields.iter().map(|(name, raw)| format!("\"{name}\":{raw}")).collect();
+            format!("{{{}}}", fields.join(","))
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_body_makes_a_parser_panic(body in any_body(), bytes: Vec<u8>) {
+            for body in [body.as_bytes(), &bytes] {
+                let _ = registration::registration(body, &HttpOptions::default());
+                let _ = registration::unregistration(body);
+                let _ = query::by_tokens(body, Trust::Suspect);
+                let _ = query::by_hashes(body, Trust::Suspect);
+            }
+        }
+    }
+}

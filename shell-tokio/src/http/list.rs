@@ -3,7 +3,7 @@
 use super::fields::{Fields, wrong_type};
 use super::problem::{Problem, Reason};
 use core::fmt;
-use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// What kind of numbers a list holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,12 +197,13 @@ impl<'de> Visitor<'de> for Element {
         Ok(Err(Refusal::Type))
     }
 
-    /// Nothing after a refused element is read, so its content may stay unread.
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Err(Refusal::Type))
     }
 
-    fn visit_map<A: serde::de::MapAccess<'de>>(self, _: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(Err(Refusal::Type))
     }
 }
