@@ -1,0 +1,3 @@
+//! The `kvmirror` command.
+
+fn main() {}
