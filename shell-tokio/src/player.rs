@@ -157,7 +157,7 @@ pub struct PlayProgress {
     pub dropped: u64,
     /// Messages lost before numbering.
     pub lost: u64,
-    /// Lives begun.
+    /// Lives begun; a rank has at least one.
     pub lives: u64,
     /// Replay requests answered.
     pub requests: u64,

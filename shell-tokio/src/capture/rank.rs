@@ -102,6 +102,7 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::SplitMix64;
 
     #[test]
     fn the_third_element_is_found_behind_anything() {
@@ -133,5 +134,17 @@ mod tests {
         assert_eq!(peek_rank(&[0x93, 0xdd, 0xff, 0xff, 0xff, 0xff]), None);
         assert_eq!(peek_rank(&[0x93, 0xdf, 0xff, 0xff, 0xff, 0xff, 0x01]), None);
         assert_eq!(peek_rank(&[0x93, 0xc6, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+
+    #[test]
+    fn any_bytes_are_survived() {
+        let mut rng = SplitMix64::new(0x0dd_ba11);
+        for _ in 0..20_000 {
+            let mut bytes = vec![0x93];
+            for _ in 0..rng.next_u64() % 24 {
+                bytes.extend(rng.next_u64().to_be_bytes().first());
+            }
+            peek_rank(&bytes);
+        }
     }
 }

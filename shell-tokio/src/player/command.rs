@@ -47,6 +47,10 @@ pub async fn run<W: Write>(args: PlayArgs, ui: &mut Ui<W>) -> Result<ExitCode, C
             played.publish,
         ));
     }
+    let open = [&args.publish, &args.replay].into_iter().filter(|address| !address.is_local());
+    for address in open {
+        ui.line(&format!("note: {address} is open to other machines, without authentication"));
+    }
     let interrupted = watch(&mut player, total, ui).await?;
     let progress = player.wait().await?;
     let how = if interrupted { "interrupted" } else { "done" };

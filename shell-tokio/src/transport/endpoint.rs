@@ -170,11 +170,11 @@ impl Endpoint {
         }
     }
 
-    /// Whether only this machine can reach it.
-    pub const fn is_local(&self) -> bool {
+    /// Whether only this machine can reach it. A name other than `localhost` is taken as not.
+    pub fn is_local(&self) -> bool {
         match self {
             Self::Tcp { host: Host::Ip(ip), .. } => ip.is_loopback(),
-            Self::Tcp { host: Host::Name(_), .. } => false,
+            Self::Tcp { host: Host::Name(name), .. } => name == "localhost",
             Self::Ipc { .. } => true,
         }
     }
@@ -291,6 +291,16 @@ mod tests {
             assert_eq!(v6.to_string(), "tcp://[2001:db8::7]:5557");
             assert!(Endpoint::parse(text, Some("*")).is_err());
             assert!(Endpoint::parse_bind(text).unwrap().is_wildcard());
+        }
+        for (text, local) in [
+            ("tcp://127.0.0.9:1", true),
+            ("tcp://[::1]:1", true),
+            ("tcp://localhost:1", true),
+            ("ipc:///x", true),
+            ("tcp://*:1", false),
+            ("tcp://10.0.0.1:1", false),
+        ] {
+            assert_eq!(Endpoint::parse_bind(text).unwrap().is_local(), local, "{text}");
         }
         let kept = Endpoint::parse("tcp://10.0.0.9:1", Some("other")).unwrap();
         assert_eq!(kept.to_string(), "tcp://10.0.0.9:1");

@@ -16,6 +16,13 @@ fn two_ranks_of_one_file_are_told_apart() {
 }
 
 #[test]
+fn a_lone_rank_keeps_its_number() {
+    let capture = read("vllm-0.32.0/evict-dp2.jsonl");
+    assert_eq!(capture.ranks.iter().map(|rank| rank.rank).collect::<Vec<_>>(), [2]);
+    assert_eq!(capture.len(), 129);
+}
+
+#[test]
 fn a_restart_is_a_second_life() {
     let capture = read("vllm-0.32.0/restart.jsonl");
     assert_eq!(capture.ranks.len(), 1);
