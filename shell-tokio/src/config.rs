@@ -15,7 +15,7 @@ pub use follow::FollowConfig;
 pub use source::SourceConfig;
 
 use crate::http::HttpOptions;
-use crate::registry::{Registration, Registry, RegistryLimits};
+use crate::registry::{Registration, Registry, RegistryError, RegistryLimits};
 use crate::trust::Trust;
 use core::net::SocketAddr;
 use serde::Deserialize;
@@ -164,7 +164,8 @@ impl ServeConfig {
         Ok(config)
     }
 
-    /// Adds the sources of `--source` texts ([`SourceConfig::from_pairs`]) and checks the whole
+    /// Adds the sources of `--source` texts (`key=value` pairs separated by commas, with the
+    /// keys of a `[[source]]` table) and checks the whole
     /// again.
     ///
     /// # Errors
@@ -234,12 +235,7 @@ impl ServeConfig {
             let registration =
                 source.registration().map_err(|bad| BadValue { key: place(&bad.key), ..bad })?;
             let registered = registry.register(registration.clone()).map_err(|error| {
-                BadValue::new(
-                    format!("source[{index}]"),
-                    error.to_string(),
-                    "give every source its own instance and rank, and the ranks of one instance \
-                     the same model, block size, salt and hashing options",
-                )
+                BadValue::new(format!("source[{index}]"), error.to_string(), advice(&error))
             })?;
             if !registered.new {
                 return Err(BadValue::new(
@@ -251,6 +247,20 @@ impl ServeConfig {
             registrations.push(registration);
         }
         Ok(registrations)
+    }
+}
+
+fn advice(error: &RegistryError) -> &'static str {
+    match error {
+        RegistryError::Invalid { .. } => "write a text of 1 to 512 bytes",
+        RegistryError::Full { .. } => "raise max_registrations",
+        RegistryError::RankConflict { .. } => "give every source its own instance or rank",
+        RegistryError::DomainConflict { .. } => {
+            "give all ranks of one instance the same model, block size, salt and hashing options"
+        }
+        RegistryError::SeveralTenants { .. }
+        | RegistryError::NotFound { .. }
+        | RegistryError::NoPublisherId => "give every source its own instance and rank",
     }
 }
 
