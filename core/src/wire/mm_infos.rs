@@ -110,8 +110,12 @@ mod tests {
     use super::*;
     use alloc::vec;
 
+    fn span(bytes: &[u8]) -> Span {
+        Span { start: 0, len: u32::try_from(bytes.len()).expect("short") }
+    }
+
     fn blocks(bytes: &[u8], count: usize) -> Result<Vec<Vec<u64>>, Fault> {
-        let span = Span { start: 0, len: u32::try_from(bytes.len()).expect("short") };
+        let span = span(bytes);
         let mut infos = MmInfos::new(bytes, span)?;
         let mut out = Vec::new();
         for _ in 0..count {
@@ -137,8 +141,7 @@ mod tests {
     fn anything_else_is_no_list_of_objects() {
         for bytes in [&b"\x91\x05"[..], b"\x05", b"\x91\x81\xaamm_objects\x91\x80", b"\x91\x91\x05"]
         {
-            let span = Span { start: 0, len: u32::try_from(bytes.len()).expect("short") };
-            assert!(!valid(bytes, span), "{bytes:?}");
+            assert!(!valid(bytes, span(bytes)), "{bytes:?}");
         }
     }
 }

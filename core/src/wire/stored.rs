@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn settle_removed(&mut self, draft: &mut Draft) -> Result<(), Fault> {
+    fn settle_removed(&self, draft: &mut Draft) -> Result<(), Fault> {
         if !draft.has_hashes {
             return Err(Fault::Malformed);
         }
@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
 
     /// Tier, domain and skip reason of a store or a remove (PF-2, PF-4, PF-5, AD table).
     #[inline]
-    fn settle_residency(&mut self, draft: &mut Draft) {
+    fn settle_residency(&self, draft: &mut Draft) {
         let name = draft.medium.of(self.cursor.bytes);
         let medium = Medium::parse(name, draft.event_type);
         let record = &mut draft.record;
