@@ -11,8 +11,6 @@ pub(crate) enum Fault {
     Malformed,
     /// More hashes or tokens than a message may hold.
     OverLimit,
-    /// An event tag that is none of ours.
-    UnknownEvent,
 }
 
 /// An integer as the wire has it.

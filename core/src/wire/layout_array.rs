@@ -17,8 +17,8 @@ impl Reader<'_, '_> {
         if count == 0 {
             return Err(Fault::Malformed);
         }
-        let tag = Tag::parse(self.cursor.text()?).ok_or(Fault::UnknownEvent)?;
-        draft.tag = Some(tag);
+        draft.take_tag(Tag::parse(self.cursor.text()?));
+        let tag = draft.tag.ok_or(Fault::Malformed)?;
         match tag {
             Tag::Stored => self.array_stored(count, draft),
             Tag::Removed => self.array_removed(count, draft),

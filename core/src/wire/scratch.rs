@@ -5,8 +5,10 @@ use crate::event::EventBatch;
 use crate::hash::seed_of;
 use alloc::vec::Vec;
 
-/// Elements a buffer may always keep.
+/// Elements a buffer of numbers may always keep.
 const KEEP: usize = 16_384;
+/// Records, which are some twenty times as big, that may always be kept.
+const KEEP_RECORDS: usize = 1_024;
 /// Messages in a row that must have used little of a big buffer before it is given back.
 const CALM: u32 = 64;
 
@@ -65,12 +67,12 @@ impl Scratch {
     /// `out` is cleared, so that its lengths still tell what the last message needed.
     #[inline]
     pub(crate) fn give_back(&mut self, out: &mut EventBatch) {
-        let big = wasteful(self.tokens.capacity(), self.most_tokens)
-            || wasteful(self.table.capacity(), 0)
-            || wasteful(self.keyed.words.capacity(), 0)
-            || wasteful(out.records.capacity(), out.records.len())
-            || wasteful(out.hashes.capacity(), out.hashes.len())
-            || wasteful(out.locals.capacity(), out.locals.len());
+        let big = wasteful(self.tokens.capacity(), self.most_tokens, KEEP)
+            || wasteful(self.table.capacity(), 0, KEEP)
+            || wasteful(self.keyed.words.capacity(), 0, KEEP)
+            || wasteful(out.records.capacity(), out.records.len(), KEEP_RECORDS)
+            || wasteful(out.hashes.capacity(), out.hashes.len(), KEEP)
+            || wasteful(out.locals.capacity(), out.locals.len(), KEEP);
         self.most_tokens = 0;
         if !big {
             self.calm = 0;
@@ -91,14 +93,14 @@ impl Scratch {
         self.table.shrink_to(KEEP);
         self.keyed = Keyed::default();
         out.clear();
-        out.records.shrink_to(KEEP);
+        out.records.shrink_to(KEEP_RECORDS);
         out.hashes.shrink_to(KEEP);
         out.locals.shrink_to(KEEP);
     }
 }
 
-fn wasteful(capacity: usize, used: usize) -> bool {
-    capacity > KEEP && used < capacity / 8
+fn wasteful(capacity: usize, used: usize, keep: usize) -> bool {
+    capacity > keep && used < capacity / 8
 }
 
 #[cfg(test)]
