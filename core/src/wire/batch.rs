@@ -1,9 +1,8 @@
 //! The batch envelope, and one odd event as one odd event (`wire.md` §2, rule B22).
 
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, Fault, is_array, is_map};
 use super::draft::Draft;
 use super::error::DecodeError;
-use super::layout_array::{is_array, is_map};
 use super::reader::Reader;
 use super::scratch::Scratch;
 use super::source::{Limits, SourceIdentity};

@@ -242,6 +242,16 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Whether a marker begins an array.
+pub(crate) const fn is_array(marker: u8) -> bool {
+    matches!(marker, 0x90..=0x9f | 0xdc | 0xdd)
+}
+
+/// Whether a marker begins a map.
+pub(crate) const fn is_map(marker: u8) -> bool {
+    matches!(marker, 0x80..=0x8f | 0xde | 0xdf)
+}
+
 /// The fault of a marker of another type: the reserved marker starts no value at all.
 pub(crate) fn wrong(marker: u8) -> Fault {
     if marker == 0xc1 { Fault::Framing } else { Fault::Malformed }

@@ -3,8 +3,7 @@
 //! An entry is `{"mm_objects": [..]}`, an object `{"mm_hash": n, ..}`; structs written as arrays,
 //! `[[..]]` and `[n, ..]`, read alike. Offsets are not used.
 
-use super::cursor::{Cursor, Fault};
-use super::layout_array::{is_array, is_map};
+use super::cursor::{Cursor, Fault, is_array, is_map};
 use crate::event::Span;
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! What an event amounts to once all of it has been read: skip reasons, placement, local hashes.
 
-use super::cursor::Fault;
+use super::cursor::{Fault, narrow};
 use super::draft::Draft;
 use super::enums::{Locality, Medium, Ownership, Tag};
 use super::extra_keys::{find_salt, trivial};
@@ -106,8 +106,7 @@ impl Reader<'_, '_> {
             &mut self.out.locals,
         )?;
         let added = self.out.locals.len() - first;
-        record.locals =
-            Span { start: super::cursor::narrow(first), len: super::cursor::narrow(added) };
+        record.locals = Span { start: narrow(first), len: narrow(added) };
         Ok(())
     }
 
