@@ -5,8 +5,8 @@ use crate::backend::{
     InstanceAnswer, ListenerInfo, ListenerState, Query, QueryAnswer, RankAnswer, WorkerInfo,
 };
 use crate::registry::{RankFacts, Registry, WorkerFilter};
-use crate::trust::Trust;
 use kvmirror_core::id::WorkerId;
+use kvmirror_core::router::Trust;
 
 /// What a follower knows of one rank at the time of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn answer(
 }
 
 fn row(facts: &RankFacts, min_trust: Trust, state: RankState) -> RankAnswer {
-    let answers = state.trust.may_answer() && state.trust >= min_trust;
+    let answers = state.trust.answers() && state.trust >= min_trust;
     RankAnswer {
         rank: facts.registration.rank,
         trust: state.trust,

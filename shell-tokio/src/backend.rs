@@ -4,10 +4,10 @@ use crate::registry::{
     EngineKind, InstanceName, Registered, Registration, RegistryError, Unregistered,
     Unregistration, WorkerFilter,
 };
-use crate::trust::Trust;
 use core::future::Future;
 use core::num::NonZeroU32;
 use kvmirror_core::id::{BlockHash, LocalHash, Rank, SequenceHash, WorkerId};
+use kvmirror_core::router::Trust;
 use thiserror::Error;
 
 /// What the HTTP surface needs of the process behind it. Tests implement it with a fake.

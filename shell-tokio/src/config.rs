@@ -16,8 +16,8 @@ pub use source::SourceConfig;
 
 use crate::http::HttpOptions;
 use crate::registry::{Registration, Registry, RegistryError, RegistryLimits};
-use crate::trust::Trust;
 use core::net::SocketAddr;
+use kvmirror_core::router::Trust;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ pub struct ServeConfig {
     /// has no authentication, whoever reaches it may register sources.
     pub allow_remote: bool,
     /// `allowed_hosts`: hosts that a registration over HTTP may name, compared without case.
-    /// Default empty: any. Sources of this file are not restricted.
+    /// Default empty: loopback addresses only; `["*"]`: any. Sources of this file are not
+    /// restricted.
     pub allowed_hosts: Vec<String>,
     /// `default_min_trust`: `min_trust` of queries that name none: `exact`, `catching_up`,
     /// `partial` or `suspect`. Default `suspect`.
@@ -179,6 +180,14 @@ impl ServeConfig {
             self.check().map_err(|bad| bad.at(&origin))?;
         }
         Ok(())
+    }
+
+    /// Checks the whole again after fields were changed; `origin` names who changed them.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`].
+    pub fn checked(&self, origin: &str) -> Result<(), ConfigError> {
+        self.check().map_err(|bad| bad.at(origin))
     }
 
     /// The sources as registrations, in order. They were checked against each other: all of them

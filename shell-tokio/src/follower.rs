@@ -12,9 +12,7 @@ mod run;
 
 pub use call::RankRow;
 
-use crate::backend::{
-    Backend, BackendError, Query, QueryAnswer, WorkerInfo,
-};
+use crate::backend::{Backend, BackendError, Query, QueryAnswer, WorkerInfo};
 use crate::registry::{
     Registered, Registration, RegistryLimits, Unregistered, Unregistration, WorkerFilter,
 };
@@ -111,7 +109,10 @@ impl Follower {
         }
     }
 
-    async fn call<A>(&self, make: impl FnOnce(oneshot::Sender<A>) -> Call) -> Result<A, BackendError> {
+    async fn call<A>(
+        &self,
+        make: impl FnOnce(oneshot::Sender<A>) -> Call,
+    ) -> Result<A, BackendError> {
         use mpsc::error::TrySendError;
         if self.stopping.load(Ordering::Relaxed) {
             return Err(BackendError::Stopping);

@@ -6,13 +6,13 @@
 //! | [`transport`] | ZeroMQ behind one narrow trait family |
 //! | [`source`] | one task per event source, feeding a bounded channel |
 //! | [`replay`] | one question to an engine's replay socket |
+//! | [`follower`] | the run loop that owns the mirror |
 //! | [`registry`] | which ranks are followed, under which names and in which index domains; pure |
 //! | [`backend`] | the seam between the HTTP surface and whoever follows the ranks |
 //! | [`answer`] | registry + one rank's state → the rows of an answer; pure |
 //! | [`http`] | the HTTP API: parsing, rendering, errors |
 //! | [`config`] | the configuration of `kvmirror serve` and its `--source` text |
 //! | [`metrics`] | `kvmirror_*` metrics as Prometheus text |
-//! | [`trust`] | what a query may believe of a rank |
 //! | [`capture`] | reading capture files |
 //! | [`player`] | publishing a capture the way an engine does |
 //! | [`ui`] | progress and results on a terminal |
@@ -21,14 +21,15 @@ pub mod answer;
 pub mod backend;
 pub mod capture;
 pub mod config;
+pub mod follower;
 pub mod http;
 pub mod metrics;
 pub mod player;
 pub mod registry;
 pub mod replay;
+pub mod serve;
 pub mod source;
 pub mod transport;
-pub mod trust;
 pub mod ui;
 
 mod rng;

@@ -17,9 +17,9 @@
 //!
 //! Names and labels are stable. The text is in a fixed order.
 
-use crate::trust::Trust;
 use core::fmt::Write as _;
 use kvmirror_core::event::{SkipReason, Tier};
+use kvmirror_core::router::Trust;
 use std::collections::BTreeMap;
 
 /// Type of a metric family.
@@ -117,6 +117,15 @@ pub struct Snapshot {
     pub blocks: [u64; Tier::ALL.len()],
     /// Queries answered.
     pub queries: u64,
+}
+
+impl Snapshot {
+    /// Counts one rank of this trust.
+    pub fn count_rank(&mut self, trust: Trust) {
+        for (level, count) in Trust::ALL.into_iter().zip(&mut self.ranks) {
+            *count += u64::from(level == trust);
+        }
+    }
 }
 
 /// Renders a snapshot.

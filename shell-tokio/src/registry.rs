@@ -28,8 +28,8 @@ pub use domain::{DomainEvent, DomainId, DomainKey};
 pub use endpoint::{Endpoint, EndpointError, MAX_ENDPOINT_BYTES, Transports};
 pub use error::RegistryError;
 pub use facts::{
-    DEFAULT_TENANT, Duplicates, EngineKind, ParsedKind, RankFacts, Registered, Registration,
-    Unregistered, Unregistration, WorkerFilter,
+    DEFAULT_TENANT, EngineKind, ParsedKind, RankFacts, Registered, Registration, Unregistered,
+    Unregistration, WorkerFilter,
 };
 pub use name::InstanceName;
 

@@ -2,12 +2,12 @@
 
 use super::BadValue;
 use crate::registry::{
-    DEFAULT_TENANT, Duplicates, Endpoint, EngineKind, InstanceName, ParsedKind, Registration,
-    Transports,
+    DEFAULT_TENANT, Endpoint, EngineKind, InstanceName, ParsedKind, Registration, Transports,
 };
 use core::fmt;
 use core::num::NonZeroU32;
 use kvmirror_core::id::Rank;
+use kvmirror_core::index::Duplicates;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 

@@ -23,7 +23,7 @@ fn the_example_shows_every_default() {
     // Every key of the top level and of [follow] is written out, so that defaults cannot drift.
     let table: toml::Table = EXAMPLE.parse().unwrap();
     assert_eq!(table.len(), 7);
-    assert_eq!(table["follow"].as_table().unwrap().len(), 16);
+    assert_eq!(table["follow"].as_table().unwrap().len(), 18);
 
     let registrations = example.registrations().unwrap();
     assert_eq!(registrations[0].instance.as_str(), "engine-a");

@@ -5,9 +5,7 @@ use super::call::{Call, RankRow};
 use super::per_rank::PerRank;
 use super::prompt::Matcher;
 use crate::answer::{self, RankState};
-use crate::backend::{
-    BackendError, ListenerState, ListenerStatus, Query, QueryAnswer, WorkerInfo,
-};
+use crate::backend::{BackendError, ListenerState, ListenerStatus, Query, QueryAnswer, WorkerInfo};
 use crate::metrics::{self, Snapshot};
 use crate::registry::{
     self, DomainEvent, RankFacts, Registered, Registration, Registry, Unregistered, Unregistration,
@@ -231,9 +229,8 @@ impl<T: Transport> Running<T> {
         self.queries += 1;
         let domains = &self.domains;
         let index = self.mirror.index();
-        let found = self.matcher.matches(&self.registry, index, query, |id| {
-            domains.get(&id).copied()
-        });
+        let found =
+            self.matcher.matches(&self.registry, index, query, |id| domains.get(&id).copied());
         answer::answer(&self.registry, query, |facts| {
             let state = self.state(facts.key());
             RankState {

@@ -4,10 +4,11 @@ use super::HttpOptions;
 use super::fields::{Fields, SALT, Spelling, TENANT};
 use super::problem::{Problem, Reason};
 use crate::registry::{
-    DEFAULT_TENANT, Duplicates, Endpoint, EngineKind, InstanceName, ParsedKind, Registration,
-    Transports, Unregistration,
+    DEFAULT_TENANT, Endpoint, EngineKind, InstanceName, ParsedKind, Registration, Transports,
+    Unregistration,
 };
 use kvmirror_core::id::Rank;
+use kvmirror_core::index::Duplicates;
 
 /// Reads a registration. Texts are checked for length by the registry, which also serves the
 /// configuration.

@@ -5,8 +5,8 @@ use crate::backend::{
     InstanceAnswer, ListenerInfo, ListenerStatus, QueryAnswer, RankAnswer, WorkerInfo,
 };
 use crate::registry::{InstanceName, Unregistered};
-use crate::trust::Trust;
 use kvmirror_core::event::Tier;
+use kvmirror_core::router::Trust;
 use serde_json::{Map, Value, json};
 
 pub(crate) fn registered(spelling: Spelling, name: &InstanceName) -> Value {
@@ -87,7 +87,7 @@ fn row(instance: &InstanceAnswer, min_trust: Trust) -> (Value, Map<String, Value
     let mut scores = Map::new();
     for rank in &instance.ranks {
         let key = rank.rank.to_string();
-        let answering = rank.matched.filter(|_| rank.trust.may_answer() && rank.trust >= min_trust);
+        let answering = rank.matched.filter(|_| rank.trust.answers() && rank.trust >= min_trust);
         ranks.insert(key.clone(), rank_row(rank, answering));
         let Some(matched) = answering else { continue };
         let ends = Ends::of(matched, instance.block_size.get());

@@ -5,6 +5,7 @@ use super::endpoint::Endpoint;
 use super::name::InstanceName;
 use core::num::NonZeroU32;
 use kvmirror_core::id::{PublisherId, Rank, RankKey, WorkerId};
+use kvmirror_core::index::Duplicates;
 use kvmirror_core::wire::SourceIdentity;
 
 /// The tenant of a registration or query that names none.
@@ -47,31 +48,6 @@ impl EngineKind {
             .into_iter()
             .find(|kind| text.eq_ignore_ascii_case(kind.name()))
             .map(ParsedKind::Engine)
-    }
-}
-
-/// How a repeated store of one block is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Duplicates {
-    /// Each store adds one holder; the block goes with the last remove.
-    #[default]
-    Counted,
-    /// A block is there or not; the first remove takes it away.
-    Set,
-}
-
-impl Duplicates {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "counted",
-            Self::Set => "set",
-        }
-    }
-
-    /// Reads the exact name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Counted, Self::Set].into_iter().find(|policy| policy.name() == text)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every row of `http-api` §2 and §3 that does not depend on the spelling of a call.
 
 use super::*;
+use kvmirror_core::index::Duplicates;
 
 fn registry() -> Registry {
     with_limits(RegistryLimits::default())

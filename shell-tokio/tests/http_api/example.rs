@@ -3,6 +3,7 @@
 
 use core::num::NonZeroU32;
 use kvmirror_core::id::Rank;
+use kvmirror_core::router::Trust;
 use kvmirror_tokio::answer::{RankState, answer, workers};
 use kvmirror_tokio::backend::{
     Backend, BackendError, ListenerState, ListenerStatus, Prompt, Query, QueryAnswer, WorkerInfo,
@@ -12,7 +13,6 @@ use kvmirror_tokio::registry::{
     Endpoint, InstanceName, RankFacts, Registered, Registration, Registry, RegistryLimits,
     Transports, Unregistered, Unregistration, WorkerFilter,
 };
-use kvmirror_tokio::trust::Trust;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 

@@ -4,9 +4,9 @@ use crate::client::{Client, assert_superset};
 use crate::example::{ENGINE, Example, LOCALS, SEQUENCES};
 use core::num::NonZeroU32;
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
+use kvmirror_core::router::Trust;
 use kvmirror_tokio::backend::Prompt;
 use kvmirror_tokio::http::HttpOptions;
-use kvmirror_tokio::trust::Trust;
 use serde_json::{Value, json};
 
 const D_QUERY: &str =

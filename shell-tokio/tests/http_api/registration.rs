@@ -3,8 +3,9 @@
 use crate::client::Client;
 use crate::example::Example;
 use kvmirror_core::id::{Rank, RankKey};
+use kvmirror_core::index::Duplicates;
 use kvmirror_tokio::http::HttpOptions;
-use kvmirror_tokio::registry::{Duplicates, EngineKind, InstanceName, RankFacts, RegistryLimits};
+use kvmirror_tokio::registry::{EngineKind, InstanceName, RankFacts, RegistryLimits};
 use serde_json::{Value, json};
 
 const M_REGISTER: &str = r#"{"endpoint":"tcp://127.0.0.1:5557","replay_endpoint":"tcp://127.0.0.1:5558","type":"vLLM","modelname":"m","lora_name":"","tenant_id":"default","instance_id":"engine-a","block_size":16,"dp_rank":0,"additionalsalt":""}"#;

@@ -45,7 +45,7 @@ fn check(instance: &InstanceAnswer, min_trust: Trust) {
         assert_eq!(shown.get("reason").is_some(), rank.trust != Trust::Exact);
         let Some(blocks) = shown.get("matched_blocks") else {
             assert!(
-                rank.trust < min_trust || !rank.trust.may_answer() || rank.matched.is_none(),
+                rank.trust < min_trust || !rank.trust.answers() || rank.matched.is_none(),
                 "a rank that may answer must"
             );
             let most = if rank.trust == Trust::Exact { 1 } else { 2 };
@@ -54,7 +54,7 @@ fn check(instance: &InstanceAnswer, min_trust: Trust) {
             assert!(rendered["scores"]["7"].get(&key).is_none());
             continue;
         };
-        assert!(rank.trust >= min_trust && rank.trust.may_answer());
+        assert!(rank.trust >= min_trust && rank.trust.answers());
         let [d, h, k, x] = ["device", "host", "disk", "external"].map(|t| number(&blocks[t]));
         let matches = &row["rank_matches"][&key];
         assert_eq!(number(&row["dp"][&key]), d * size);
