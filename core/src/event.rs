@@ -244,6 +244,11 @@ pub struct EventRecord {
     pub tokens: Span,
     /// The raw msgpack value of the extra keys in the payload.
     pub extra_keys: Span,
+    /// The raw msgpack value of explicit multimodal objects in the payload; empty when there are none.
+    pub mm_infos: Span,
+    /// The raw msgpack value of an adapter id in the payload; empty when the event names no adapter
+    /// by id. Counts only where no LoRA name is known (rule B19).
+    pub lora_id: Span,
     /// UTF-8 LoRA name in the payload; empty = base model.
     pub lora: Span,
     /// UTF-8 salt in the payload; empty = none named by this event.
@@ -272,6 +277,8 @@ impl EventRecord {
             eagle: false,
             tokens: Span::EMPTY,
             extra_keys: Span::EMPTY,
+            mm_infos: Span::EMPTY,
+            lora_id: Span::EMPTY,
             lora: Span::EMPTY,
             salt: Span::EMPTY,
             session: Span::EMPTY,

@@ -12,6 +12,10 @@ extern crate alloc;
 extern crate std;
 
 pub mod event;
+pub mod hash;
 pub mod id;
+pub mod index;
+pub mod mirror;
+pub mod router;
 pub mod time;
 pub mod wire;

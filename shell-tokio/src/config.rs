@@ -16,7 +16,7 @@ pub use source::SourceConfig;
 
 use crate::http::HttpOptions;
 use crate::registry::{Registration, Registry, RegistryError, RegistryLimits};
-use crate::trust::Trust;
+use crate::trust::{Trust, parse_minimum};
 use core::net::SocketAddr;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -276,7 +276,7 @@ fn listen_address<'de, D: Deserializer<'de>>(reader: D) -> Result<SocketAddr, D:
 
 fn minimum_trust<'de, D: Deserializer<'de>>(reader: D) -> Result<Trust, D::Error> {
     let text = String::deserialize(reader)?;
-    Trust::parse_minimum(&text).ok_or_else(|| {
+    parse_minimum(&text).ok_or_else(|| {
         D::Error::custom(format!(
             "default_min_trust: {text:?} is not a level that may answer; write exact, \
              catching_up, partial or suspect"

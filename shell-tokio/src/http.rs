@@ -19,7 +19,8 @@ mod registration;
 mod render;
 
 use crate::backend::{Backend, Query};
-use crate::registry::{Endpoint, WorkerFilter};
+use crate::registry::WorkerFilter;
+use crate::transport::Endpoint;
 use crate::trust::Trust;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -67,10 +68,16 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Whether a registration over HTTP may name `endpoint`.
     pub fn allows(&self, endpoint: &Endpoint) -> bool {
-        self.allowed_hosts.is_empty()
-            || endpoint.tcp().is_some_and(|(host, _)| {
-                self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
-            })
+        if self.allowed_hosts.is_empty() {
+            return true;
+        }
+        match endpoint {
+            Endpoint::Tcp { host, .. } => {
+                let host = host.to_string();
+                self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(&host))
+            }
+            Endpoint::Ipc { .. } => false,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::problem::{Problem, Reason};
 use super::registration::tenant;
 use crate::backend::{Prompt, Query};
 use crate::registry::DEFAULT_TENANT;
-use crate::trust::Trust;
+use crate::trust::{Trust, parse_minimum};
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
 
 /// Reads a query by tokens.
@@ -134,7 +134,7 @@ fn min_trust(fields: &Fields<'_>) -> Result<Option<Trust>, Problem> {
         return Err(wrong_type(NAME, "a string"));
     }
     let Some(text) = fields.text(NAME)? else { return Ok(None) };
-    Trust::parse_minimum(&text).map(Some).ok_or_else(|| {
+    parse_minimum(&text).map(Some).ok_or_else(|| {
         Problem::new(
             Reason::InvalidValue,
             "min_trust names no level that may answer",

@@ -6,7 +6,7 @@ use core::num::NonZeroU32;
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
 use kvmirror_tokio::backend::Prompt;
 use kvmirror_tokio::http::HttpOptions;
-use kvmirror_tokio::trust::Trust;
+use kvmirror_tokio::trust::{Trust, TrustReason};
 use serde_json::{Value, json};
 
 const D_QUERY: &str =
@@ -191,24 +191,24 @@ async fn ranks_below_the_asked_trust_show_their_trust_only() {
         assert_eq!(row["ranks"]["1"] == partial, !answers);
     }
     for trust in [Trust::Fenced, Trust::Ambiguous, Trust::Missing] {
-        let example = Example::running().second_rank(trust, "why");
+        let example = Example::running().second_rank(trust, TrustReason::Resetting);
         let answer = Client::over(example).post("/query", D_QUERY).await.json();
         let row = &answer["instances"]["7"];
-        assert_eq!(row["ranks"]["1"], json!({ "trust": trust.name(), "reason": "why" }));
+        assert_eq!(row["ranks"]["1"], json!({ "trust": trust.name(), "reason": "resetting" }));
         assert_eq!(row["dp"], json!({ "0": 8 }));
     }
 }
 
 #[tokio::test]
 async fn an_instance_without_an_answering_rank_keeps_its_row() {
-    let example = Example::running().second_rank(Trust::Fenced, "why");
+    let example = Example::running().second_rank(Trust::Fenced, TrustReason::Resetting);
     let client = Client::over(example);
     client.post("/unregister", r#"{"instance_id":7,"dp_rank":0}"#).await;
     let answer = client.post("/query", D_QUERY).await.json();
     let expected = json!({
         "instances": { "7": {
             "longest_matched": 0, "gpu": 0, "cpu": 0, "disk": 0, "dp": {}, "rank_matches": {},
-            "block_size": 4, "ranks": { "1": { "trust": "fenced", "reason": "why" } }
+            "block_size": 4, "ranks": { "1": { "trust": "fenced", "reason": "resetting" } }
         } },
         "scores": {}, "frequencies": []
     });

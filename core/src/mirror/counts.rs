@@ -1,0 +1,53 @@
+//! What has been read of one source.
+
+use crate::event::{EventBatch, EventKind};
+use crate::index::Applied;
+
+/// Counters of one source since it was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceCounts {
+    /// Live messages handed in.
+    pub live_messages: u64,
+    /// Their bytes.
+    pub live_bytes: u64,
+    /// Messages that came as answers to queries.
+    pub replayed_messages: u64,
+    /// Their bytes.
+    pub replayed_bytes: u64,
+    /// Messages that could not be read at all; they count as an id without content.
+    pub unreadable: u64,
+    /// Messages whose content could not be read whole, unreadable ones included.
+    pub damaged: u64,
+    /// Messages that name another rank than the one registered.
+    pub foreign: u64,
+    /// Messages applied to the index.
+    pub applied_messages: u64,
+    /// Store events applied.
+    pub stored_events: u64,
+    /// Remove events applied.
+    pub removed_events: u64,
+    /// Clear events applied.
+    pub cleared_events: u64,
+    /// Events counted instead of applied; [`Applied::skipped`] says why.
+    pub skipped_events: u64,
+    /// What became of the blocks.
+    pub applied: Applied,
+}
+
+impl SourceCounts {
+    /// Counts a message that has been applied.
+    pub(super) fn apply(&mut self, batch: &EventBatch, applied: Applied) {
+        self.applied_messages += 1;
+        for record in &batch.records {
+            let counter = match (record.skip, record.kind) {
+                (Some(_), _) | (None, EventKind::Unreadable) => &mut self.skipped_events,
+                (None, EventKind::Stored) => &mut self.stored_events,
+                (None, EventKind::Removed) => &mut self.removed_events,
+                (None, EventKind::Cleared) => &mut self.cleared_events,
+            };
+            *counter += 1;
+        }
+        self.applied += applied;
+    }
+}

@@ -1,0 +1,45 @@
+//! The follower: one machine that keeps every rank's target in step with its source.
+//!
+//! [`Router`] takes membership snapshots, live batches, answers to its queries, completions of its
+//! commands and changes of transport, and writes commands into a caller-owned [`Effects`]. It owns
+//! no clock: every handler takes `now`, and [`Router::next_deadline`] says when
+//! [`Router::handle_timeout`] has something to do.
+//!
+//! This version follows raw engines: message sequences, a replay ring as recovery target, no
+//! identity on the wire. What a life is, and how it is proved, is told in `live.rs` and `reply.rs`.
+
+mod anchors;
+mod command;
+mod follow;
+mod input;
+mod jitter;
+mod live;
+mod machine;
+mod notice;
+mod pending;
+mod policy;
+mod recovery;
+mod reply;
+mod shared;
+mod slot;
+mod timers;
+mod trust;
+
+pub use command::{Command, Effects, ResetReason};
+pub use input::{
+    Completion, DuplicateRank, Flaw, LiveBatch, MemberRank, Membership, Origin, Payload,
+    QueryFailure, RankStatus, RecoveryOutcome, RecoveryResponse, Run, Runs, Source,
+    TransportChange,
+};
+pub use machine::{RankView, Router};
+pub use notice::{DiscardReason, Notice, RecoveryEnd, Stats};
+pub use policy::{Policy, PolicyError};
+pub use recovery::Purpose;
+pub use trust::{Trust, TrustReason};
+
+use crate::id::EventId;
+
+/// The id after `id`; `None` at the end of the id space.
+fn next_id(id: EventId) -> Option<EventId> {
+    id.0.checked_add(1).map(EventId)
+}

@@ -1,0 +1,182 @@
+//! Answers of a raw engine's replay: what they prove, and what they bring.
+//!
+//! An answer is every message the engine's ring still has from the asked id on. It is asked with
+//! one message of overlap, the cursor's own: only that message, seen before and seen again, proves
+//! that the source is still the life that was followed (B7).
+//!
+//! Asked from the beginning (no cursor yet):
+//!
+//! | answer | effect |
+//! |---|---|
+//! | nothing | nothing was published so far: known, empty |
+//! | begins with the stream's first id | known: admit all |
+//! | begins later, contains a clear | known from its last clear on: admit from there |
+//! | begins later | history unknown: admit all as partial |
+//!
+//! Asked from the cursor `c`:
+//!
+//! | answer | effect |
+//! |---|---|
+//! | nothing | the source has fewer messages than were followed: new life |
+//! | begins with `c`, same message | same life: admit the rest |
+//! | begins with `c`, another message | new life |
+//! | begins with `c`, no digests to compare | same life only while the transport is not in doubt |
+//! | begins after `c` | no proof and a hole: reset, restart from its last clear, or from its oldest as partial |
+//!
+//! A repair's answer replaces the state as a whole. A cut-off answer is progress: its contiguous
+//! beginning counts, and the rest is asked for again.
+
+use super::anchors::Likeness;
+use super::command::ResetReason;
+use super::follow::{Base, Reply};
+use super::input::{Payload, Run, Runs, Source};
+use super::notice::RecoveryEnd;
+use super::recovery::Purpose;
+use super::shared::Context;
+use super::slot::{Slot, Then};
+use super::trust::TrustReason;
+use crate::id::EventId;
+use alloc::vec::Vec;
+
+impl<P: Payload> Slot<P> {
+    /// Works an answer off; the rank has no incomplete command.
+    pub(super) fn take_reply(&mut self, source: Source, reply: Reply<P>, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery else { return };
+        if recovery.purpose != Purpose::Repair && recovery.asked != self.follow.cursor {
+            // Live messages overtook a probe: the source is plainly there, nothing to conclude.
+            self.finish_recovery(RecoveryEnd::Healed, cx);
+            return;
+        }
+        let reply = tidied(reply, recovery.asked);
+        if reply.runs.is_empty() && !reply.complete {
+            self.attempt_failed(cx);
+            return;
+        }
+        match (recovery.purpose, recovery.asked) {
+            (Purpose::Repair, _) => self.repair_reply(source, reply, cx),
+            (_, None) => self.beginning_reply(source, reply, cx),
+            (_, Some(cursor)) => self.overlap_reply(cursor, reply, cx),
+        }
+    }
+
+    fn beginning_reply(&mut self, source: Source, reply: Reply<P>, cx: &mut Context<'_, P>) {
+        let sent_at = self.follow.recovery.map(|recovery| recovery.sent_at);
+        if reply.runs.is_empty() {
+            self.follow.barren_rounds += 1;
+            if self.follow.pending.is_empty() {
+                self.follow.barren_rounds = 0;
+                self.follow.base = Base::Known;
+                self.follow.newest = None;
+                self.follow.level_at = sent_at;
+            }
+            self.finish_recovery(RecoveryEnd::Healed, cx);
+            return;
+        }
+        let (runs, base) = from_known_point(source, reply.runs);
+        let end = match base {
+            Base::Known => RecoveryEnd::Healed,
+            Base::Incomplete(_) | Base::Establishing => RecoveryEnd::Restarted,
+        };
+        self.conclude(reply.complete, end, cx);
+        self.follow.level_at = sent_at.filter(|_| reply.complete);
+        self.admit(Runs::from_vec(runs), Some(base), cx);
+    }
+
+    fn overlap_reply(&mut self, cursor: EventId, reply: Reply<P>, cx: &mut Context<'_, P>) {
+        let Some(first) = reply.runs.first() else {
+            self.finish_recovery(RecoveryEnd::NewLife, cx);
+            self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+            return;
+        };
+        if first.first > cursor {
+            self.finish_recovery(RecoveryEnd::Restarted, cx);
+            self.settle_doubt();
+            let (runs, base) = from_last_clear(reply.runs);
+            self.owe_restart(ResetReason::Hole, Then::Rebase { runs, base, repair: false }, cx);
+            return;
+        }
+        let same_life = match self.follow.anchors.compare(cursor, first.digest) {
+            Likeness::Same => true,
+            Likeness::Other => false,
+            Likeness::Unknown => {
+                self.follow.doubt.is_none() && self.follow.purpose() != Some(Purpose::Verify)
+            }
+        };
+        if !same_life {
+            self.finish_recovery(RecoveryEnd::NewLife, cx);
+            self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+            return;
+        }
+        self.settle_doubt();
+        self.follow.fallen = None;
+        let sent_at = self.follow.recovery.map(|recovery| recovery.sent_at);
+        let mut runs = reply.runs;
+        runs.remove(0);
+        if runs.is_empty() && self.follow.purpose() == Some(Purpose::Gap) {
+            self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
+        }
+        self.conclude(reply.complete, RecoveryEnd::Healed, cx);
+        if reply.complete {
+            self.follow.level_at = sent_at;
+        }
+        self.admit(Runs::from_vec(runs), None, cx);
+    }
+
+    fn repair_reply(&mut self, source: Source, reply: Reply<P>, cx: &mut Context<'_, P>) {
+        if reply.runs.is_empty() || !reply.complete {
+            self.attempt_failed(cx);
+            return;
+        }
+        let (runs, base) = from_known_point(source, reply.runs);
+        self.finish_recovery(RecoveryEnd::Healed, cx);
+        self.follow.barren_rounds = 0;
+        self.replace(runs, base, cx);
+    }
+
+    /// Ends the recovery if the answer was whole, else goes on from what it brought.
+    fn conclude(&mut self, complete: bool, end: RecoveryEnd, cx: &mut Context<'_, P>) {
+        if complete {
+            self.finish_recovery(end, cx);
+        } else {
+            self.attempt_progressed(cx);
+        }
+    }
+}
+
+/// The usable part of an answer: nothing below what was asked, contiguous to its end. An answer
+/// with a hole in it is cut off before the hole (B10).
+fn tidied<P: Payload>(mut reply: Reply<P>, asked_from: Option<EventId>) -> Reply<P> {
+    if let Some(asked) = asked_from {
+        reply.runs.retain(|run| run.last() >= asked);
+    }
+    let mut last: Option<EventId> = None;
+    let contiguous = reply
+        .runs
+        .iter()
+        .take_while(|run| {
+            let fits = last.is_none_or(|last| last.0.checked_add(1) == Some(run.first.0));
+            last = Some(run.last());
+            fits
+        })
+        .count();
+    if contiguous < reply.runs.len() {
+        reply.runs.truncate(contiguous);
+        reply.complete = false;
+    }
+    reply
+}
+
+/// From the stream's first id the history is known; else from the last clear, if there is one.
+fn from_known_point<P: Payload>(source: Source, runs: Vec<Run<P>>) -> (Vec<Run<P>>, Base) {
+    match runs.first() {
+        Some(first) if first.first == source.first_id => (runs, Base::Known),
+        Some(_) | None => from_last_clear(runs),
+    }
+}
+
+fn from_last_clear<P: Payload>(mut runs: Vec<Run<P>>) -> (Vec<Run<P>>, Base) {
+    match runs.iter().rposition(|run| run.clear) {
+        Some(at) => (runs.split_off(at), Base::Known),
+        None => (runs, Base::Incomplete(TrustReason::HistoryUnknown)),
+    }
+}
