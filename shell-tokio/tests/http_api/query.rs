@@ -3,6 +3,7 @@
 use crate::client::{Client, assert_superset};
 use crate::example::{ENGINE, Example, LOCALS, SEQUENCES};
 use core::num::NonZeroU32;
+use kvmirror_core::hash::{BASE_SEED, local_hashes, sequence_hashes};
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
 use kvmirror_tokio::backend::Prompt;
 use kvmirror_tokio::http::HttpOptions;
@@ -161,6 +162,16 @@ async fn engine_hashes_are_matched_within_one_instance() {
         json!({ "model": "m", "block_hashes": ENGINE, "hashes": "engine", "instance_id": 7 });
     let answer = Client::new().post("/query_by_hash", body.to_string()).await;
     assert_eq!(answer.json()["instances"]["7"]["longest_matched"], json!(16));
+}
+
+#[test]
+fn the_hashes_of_the_description_are_those_of_the_tokens() {
+    let tokens: Vec<u32> = (0..17).collect();
+    let (mut locals, mut sequence) = (Vec::new(), Vec::new());
+    local_hashes(&tokens, 4, false, BASE_SEED, &mut locals);
+    sequence_hashes(&locals, &mut sequence);
+    assert_eq!(locals, LOCALS.map(LocalHash));
+    assert_eq!(sequence, SEQUENCES.map(SequenceHash));
 }
 
 #[tokio::test]
