@@ -19,7 +19,8 @@ mod registration;
 mod render;
 
 use crate::backend::{Backend, Query};
-use crate::registry::{Endpoint, WorkerFilter};
+use crate::registry::WorkerFilter;
+use crate::transport::Endpoint;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
@@ -69,13 +70,14 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Whether a registration over HTTP may name `endpoint`.
     pub fn allows(&self, endpoint: &Endpoint) -> bool {
-        let Some((host, _)) = endpoint.tcp() else { return false };
+        let Endpoint::Tcp { host, .. } = endpoint else { return false };
+        let host = host.to_string();
         if self.allowed_hosts.is_empty() {
-            return is_loopback(host);
+            return is_loopback(&host);
         }
         self.allowed_hosts
             .iter()
-            .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(host))
+            .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(&host))
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn every_documented_metric_is_written_once() {
         let snapshot = Snapshot {
-            ranks: [1, 0, 2, 0, 0, 0, 3],
+            ranks: [3, 0, 0, 0, 2, 0, 1],
             stored: 5,
             recoveries: BTreeMap::from([("replayed", 6)]),
             discarded: BTreeMap::from([("foreign", 7)]),

@@ -2,9 +2,10 @@
 
 use crate::backend::{Backend, BackendError};
 use crate::config::{ConfigError, ServeConfig};
-use crate::follower::Follower;
+use crate::follower::{Follower, FollowerOptions, IngressMessages};
 use crate::http;
 use crate::transport::zeromq::ZeroMq;
+use kvmirror_core::mirror::MirrorOptions;
 use kvmirror_core::router::PolicyError;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -73,7 +74,14 @@ impl Service {
         let listen = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let options = config.follow.options(config.registry_limits());
+        let policy = config.follow.policy(0);
+        let options = FollowerOptions {
+            mirror: MirrorOptions { policy, ..MirrorOptions::default() },
+            registry: config.registry_limits(),
+            subscribe: config.follow.subscribe_options(""),
+            replay: config.follow.replay_limits(),
+            ingress_messages: IngressMessages(config.follow.ingress_messages as usize),
+        };
         let (follower, running) = Follower::start(ZeroMq, options, random())?;
         for registration in registrations {
             let (instance, rank) = (registration.instance.clone(), registration.rank);

@@ -13,7 +13,7 @@ use crate::registry::{
 };
 use crate::replay::{ReplayEnd, ReplayOutcome, replay};
 use crate::source::{SourceConfig, SourceEvent, SourceInput, spawn_source};
-use crate::transport::{Endpoint, Transport};
+use crate::transport::Transport;
 use kvmirror_core::id::{EventId, PublisherId, QueryId, RankKey, TargetId};
 use kvmirror_core::index::DomainId;
 use kvmirror_core::mirror::{AnswerEnd, Mirror, Received, Request, SourceCounts, SourceFacts};
@@ -158,10 +158,7 @@ impl<T: Transport> Running<T> {
     }
 
     fn register(&mut self, registration: Registration) -> Result<Registered, BackendError> {
-        let endpoint = transport_endpoint(&registration.endpoint)?;
-        if let Some(replay) = &registration.replay_endpoint {
-            transport_endpoint(replay)?;
-        }
+        let endpoint = registration.endpoint.clone();
         let registered = self.registry.register(registration)?;
         if !registered.new {
             return Ok(registered);
@@ -258,7 +255,7 @@ impl<T: Transport> Running<T> {
             },
             last_error: followed.and_then(|followed| followed.down.clone()),
             trust: row.trust,
-            reason: row.reason.map(|reason| reason.name()),
+            reason: row.reason,
             cursor: row.cursor.map(|cursor| cursor.0),
             age_ms: row.age_ms,
         }
@@ -375,11 +372,8 @@ impl<T: Transport> Running<T> {
         publisher: PublisherId,
         start: Option<EventId>,
     ) {
-        let endpoint = self
-            .registry
-            .rank(rank)
-            .and_then(|facts| facts.registration.replay_endpoint.as_ref())
-            .and_then(|endpoint| transport_endpoint(endpoint).ok());
+        let endpoint =
+            self.registry.rank(rank).and_then(|facts| facts.registration.replay_endpoint.clone());
         let transport = self.transport.clone();
         let limits = self.options.replay;
         let task = self.replays.spawn(async move {
@@ -434,10 +428,6 @@ fn internal(error: impl ToString) -> BackendError {
 
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(86_400)
-}
-
-fn transport_endpoint(endpoint: &registry::Endpoint) -> Result<Endpoint, BackendError> {
-    Endpoint::parse(endpoint.as_str(), None).map_err(internal)
 }
 
 fn down_text(reason: &crate::transport::DownReason) -> String {

@@ -6,7 +6,7 @@ use crate::backend::{
 };
 use crate::registry::{InstanceName, Unregistered};
 use kvmirror_core::event::Tier;
-use kvmirror_core::router::Trust;
+use kvmirror_core::router::{Trust, TrustReason};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn registered(spelling: Spelling, name: &InstanceName) -> Value {
@@ -127,10 +127,10 @@ fn rank_row(rank: &RankAnswer, answering: Option<[u32; 4]>) -> Value {
     Value::Object(row)
 }
 
-fn trust(row: &mut Map<String, Value>, trust: Trust, reason: Option<&'static str>) {
+fn trust(row: &mut Map<String, Value>, trust: Trust, reason: Option<TrustReason>) {
     row.insert("trust".into(), trust.name().into());
     if let Some(reason) = reason.filter(|_| trust != Trust::Exact) {
-        row.insert("reason".into(), reason.into());
+        row.insert("reason".into(), reason.name().into());
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is registered: requests, facts and results.
 
 use super::domain::{DomainEvent, DomainId, DomainKey};
-use super::endpoint::Endpoint;
 use super::name::InstanceName;
+use crate::transport::Endpoint;
 use core::num::NonZeroU32;
 use kvmirror_core::id::{PublisherId, Rank, RankKey, WorkerId};
 use kvmirror_core::index::Duplicates;
@@ -49,6 +49,21 @@ impl EngineKind {
             .find(|kind| text.eq_ignore_ascii_case(kind.name()))
             .map(ParsedKind::Engine)
     }
+}
+
+/// The text of a policy for repeated stores.
+pub const fn duplicates_name(policy: Duplicates) -> &'static str {
+    match policy {
+        Duplicates::Counted => "counted",
+        Duplicates::Set => "set",
+    }
+}
+
+/// Reads the exact text of a policy for repeated stores.
+pub fn parse_duplicates(text: &str) -> Option<Duplicates> {
+    [Duplicates::Counted, Duplicates::Set]
+        .into_iter()
+        .find(|policy| duplicates_name(*policy) == text)
 }
 
 /// A wish to follow one rank of one instance (`http-api` §2).

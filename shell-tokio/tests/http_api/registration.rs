@@ -50,8 +50,8 @@ async fn every_field_arrives() {
         "video_token_id":4294967295,"topic":"ignored","unknown":[{}]}"#;
     assert_eq!(client.post("/register", body).await.status, 200);
     let RankFacts { registration: r, .. } = facts(&client, "a", "t", 3);
-    assert_eq!(r.endpoint.as_str(), "tcp://[::1]:1");
-    assert_eq!(r.replay_endpoint.unwrap().as_str(), "tcp://h:2");
+    assert_eq!(r.endpoint.to_string(), "tcp://[::1]:1");
+    assert_eq!(r.replay_endpoint.unwrap().to_string(), "tcp://h:2");
     assert_eq!((r.model.as_str(), r.block_size.get(), r.kind), ("m", 64, EngineKind::SgLang));
     assert_eq!((r.lora.as_str(), r.salt.as_str(), r.topic.as_str()), ("l", "s", ""));
     assert_eq!((r.duplicates, r.eagle), (Duplicates::Set, true));
