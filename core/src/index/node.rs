@@ -184,7 +184,7 @@ impl Nodes {
             && let Ok(at) = holders.binary_search(&[rank, before])
         {
             holders.remove(at);
-            if holders.spilled() && holders.len() * 4 <= holders.capacity() {
+            if holders.spilled() && (holders.len() <= 1 || holders.len() * 4 < holders.capacity()) {
                 holders.shrink_to_fit();
             }
         }
