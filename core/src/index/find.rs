@@ -7,7 +7,6 @@
 use super::Index;
 use super::domain::DomainId;
 use super::node::{Holder, NodeId};
-use super::rank::entry_hash;
 use crate::event::Tier;
 use crate::id::{BlockHash, LocalHash, RankKey, SequenceHash};
 use alloc::vec::Vec;
@@ -112,8 +111,7 @@ impl Index {
         };
         let required = rank.lanes.required();
         for &hash in hashes {
-            let entry = rank.entries.find(entry_hash(hash), |entry| entry.hash == hash);
-            let lanes = entry.map_or(0, |entry| entry.lanes());
+            let lanes = rank.get(hash).map_or(0, |entry| entry.lanes());
             if !walk.advance(&required, lanes) {
                 break;
             }

@@ -40,6 +40,7 @@
 mod applied;
 mod apply;
 mod domain;
+mod entries;
 mod error;
 mod find;
 mod held;
