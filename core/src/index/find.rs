@@ -38,7 +38,7 @@ pub struct FindScratch {
 }
 
 /// A rank that holds the first block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Walking {
     /// Number of the rank, as in the holder lists.
     number: u64,
@@ -146,21 +146,24 @@ impl Index {
             let holders = self.nodes.get(node).holders();
             if above.is_none() {
                 alive = self.start(scratch, holders);
+                before = holders;
             }
             // Only ranks that hold this block in other lanes than the one before are looked at.
-            for_each_change(before, holders, |number| {
-                let Some(rank) = scratch.get(number) else {
-                    return;
-                };
-                if rank.walk.is_over() || rank.counted > blocks {
-                    return;
-                }
-                rank.catch_up(blocks);
-                rank.counted += 1;
-                if !rank.walk.advance(&rank.required, lanes_of(holders, number)) {
-                    alive -= 1;
-                }
-            });
+            if holders != before {
+                for_each_change(before, holders, |number| {
+                    let Some(rank) = scratch.get(number) else {
+                        return;
+                    };
+                    if rank.walk.is_over() || rank.counted > blocks {
+                        return;
+                    }
+                    rank.catch_up(blocks);
+                    rank.counted += 1;
+                    if !rank.walk.advance(&rank.required, lanes_of(holders, number)) {
+                        alive -= 1;
+                    }
+                });
+            }
             if alive == 0 {
                 break;
             }
@@ -182,22 +185,30 @@ impl Index {
         out.sort_unstable_by_key(|found| found.rank);
     }
 
-    /// Every holder of the first block sets out; returns how many.
-    fn start(&self, scratch: &mut FindScratch, holders: &[Holder]) -> usize {
+    /// Every rank that holds the first block sets out; returns how many.
+    fn start(&self, scratch: &mut FindScratch, mut holders: &[Holder]) -> usize {
         let FindScratch { ranks, at } = scratch;
         ranks.clear();
         at.resize(self.facts.len(), 0);
-        for &[number, _] in holders {
-            if ranks.last().is_some_and(|rank| rank.number == number) {
-                continue;
+        while let Some((&[number, mut lanes], mut rest)) = holders.split_first() {
+            while let Some((&[next, more], others)) = rest.split_first()
+                && next == number
+            {
+                lanes |= more;
+                rest = others;
             }
-            if let Some(facts) = self.facts(number)
+            holders = rest;
+            let Some(facts) = self.facts(number) else {
+                continue;
+            };
+            let mut rank = Walking { number, required: facts.required, ..Walking::default() };
+            if rank.walk.advance(&rank.required, lanes)
                 && let Ok(index) = usize::try_from(number)
                 && let Ok(place) = u32::try_from(ranks.len())
             {
+                rank.counted = 1;
                 at[index] = place;
-                let (required, walk) = (facts.required, Walk::default());
-                ranks.push(Walking { number, required, walk, counted: 0 });
+                ranks.push(rank);
             }
         }
         ranks.len()
