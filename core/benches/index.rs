@@ -3,7 +3,7 @@
 //! 8 workers × 256 chains × 64 blocks, of their own or shared, one event a batch, by reference;
 //! medians over fresh indexes. Lookups stand beside 131,072 blocks of other ranks.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![expect(clippy::unwrap_used, reason = "a benchmark's own data")]
+#![allow(clippy::unwrap_used, reason = "a benchmark's own data")]
 
 use kvmirror_core::event::{EventBatch, EventKind, EventRecord, EventView, Placement, Span};
 use kvmirror_core::id::{BlockHash, LocalHash, RankKey};
