@@ -15,21 +15,30 @@
 //! | [`metrics`] | `kvmirror_*` metrics as Prometheus text |
 //! | [`capture`] | reading capture files |
 //! | [`player`] | publishing a capture the way an engine does |
+//! | [`offline`] | a capture through the whole pipeline, without sockets |
+//! | [`truth`] | reading truth files: what an engine itself held and served |
+//! | [`commands`] | the commands that need no socket |
+//! | `cli` | the command line (feature `cli`) |
 //! | [`ui`] | progress and results on a terminal |
 
 pub mod answer;
 pub mod backend;
 pub mod capture;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod commands;
 pub mod config;
 pub mod follower;
 pub mod http;
 pub mod metrics;
+pub mod offline;
 pub mod player;
 pub mod registry;
 pub mod replay;
 pub mod serve;
 pub mod source;
 pub mod transport;
+pub mod truth;
 pub mod ui;
 
 mod rng;

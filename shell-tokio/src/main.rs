@@ -1,3 +1,7 @@
 //! The `kvmirror` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kvmirror_tokio::cli::main()
+}

@@ -13,6 +13,16 @@ pub const MAX_LINE_BYTES: usize = 64 << 20;
 /// The first two bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
+/// Opens a file for reading its text. Whether it is compressed is read from its first bytes, not from
+/// its name.
+pub(crate) fn open_plain_or_gzip(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut input = BufReader::new(File::open(path)?);
+    if input.fill_buf()?.starts_with(&GZIP) {
+        return Ok(Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(input))));
+    }
+    Ok(Box::new(input))
+}
+
 /// The messages of a capture file in order. Stops after the first error.
 pub struct CaptureReader {
     path: PathBuf,
@@ -39,14 +49,8 @@ impl CaptureReader {
     /// # Errors
     /// When the file cannot be opened or its first bytes cannot be read.
     pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let failed = |source| CaptureError::Open { path: path.to_owned(), source };
-        let mut input = BufReader::new(File::open(path).map_err(failed)?);
-        let zipped = input.fill_buf().map_err(failed)?.starts_with(&GZIP);
-        let input: Box<dyn BufRead + Send> = if zipped {
-            Box::new(BufReader::with_capacity(64 << 10, MultiGzDecoder::new(input)))
-        } else {
-            Box::new(input)
-        };
+        let input = open_plain_or_gzip(path)
+            .map_err(|source| CaptureError::Open { path: path.to_owned(), source })?;
         Ok(Self::new(path.to_owned(), input))
     }
 

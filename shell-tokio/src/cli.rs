@@ -1,0 +1,110 @@
+//! The `kvmirror` command line: which command, where its output goes, how it ends.
+
+use crate::commands::{CommandError, EXIT_FAILED, decode, mirror, predict};
+use crate::player::args::PlayArgs;
+use crate::player::command as play_command;
+use crate::ui::Ui;
+use clap::{Parser, Subcommand};
+use std::error::Error;
+use std::io::{self, BufWriter, StdoutLock};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Mirror the KV caches of an inference fleet, exactly.
+#[derive(Parser, Clone, Debug)]
+#[command(name = "kvmirror", version, about, after_help = HELP)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const HELP: &str = "\
+Results go to standard output, progress and log lines to standard error. KVMIRROR_LOG (or RUST_LOG)
+chooses the log lines, for example KVMIRROR_LOG=info.
+
+Exit codes: 0 all is well, 1 the command worked and found something wrong (its --help says what),
+2 wrong arguments, or something could not be read, opened or written.";
+
+/// The commands.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Publish a capture exactly as the engine did.
+    Play(PlayArgs),
+    /// Print what the messages of a capture say.
+    Decode(decode::DecodeArgs),
+    /// Run a capture through the mirror and print what it then holds.
+    Mirror(mirror::MirrorArgs),
+    /// Predict what an engine served from its cache, and compare.
+    Predict(predict::PredictArgs),
+}
+
+/// Reads the arguments of this process and does what they say.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log();
+    let mut ui = Ui::stderr();
+    let result = match &cli.command {
+        Command::Play(args) => play(args.clone(), &mut ui),
+        Command::Decode(args) => offline(&mut ui, |out, ui| decode::run(args, out, ui)),
+        Command::Mirror(args) => offline(&mut ui, |out, ui| mirror::run(args, out, ui)),
+        Command::Predict(args) => offline(&mut ui, |out, ui| predict::run(args, out, ui)),
+    };
+    result.unwrap_or_else(|error| {
+        ui.line(&format!("error: {error}"));
+        ExitCode::from(EXIT_FAILED)
+    })
+}
+
+/// Log lines go to standard error: warnings and errors, unless the environment says otherwise.
+fn start_log() {
+    let filter = EnvFilter::try_from_env("KVMIRROR_LOG")
+        .or_else(|_| EnvFilter::try_from_default_env())
+        .unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+}
+
+fn play(args: PlayArgs, ui: &mut Ui<io::Stderr>) -> Result<ExitCode, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(play_command::run(args, ui))?)
+}
+
+/// Runs a command that writes to standard output. A reader that has seen enough is no failure.
+fn offline(
+    ui: &mut Ui<io::Stderr>,
+    run: impl FnOnce(
+        &mut BufWriter<StdoutLock<'static>>,
+        &mut Ui<io::Stderr>,
+    ) -> Result<ExitCode, CommandError>,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match run(&mut out, ui) {
+        Err(error) if error.is_closed_pipe() => {
+            // What is still buffered has nowhere to go.
+            let _ = out.into_parts();
+            Ok(ExitCode::SUCCESS)
+        }
+        result => Ok(result?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_documents_its_exit_codes() {
+        for name in ["decode", "mirror", "predict"] {
+            let mut cli = Cli::command();
+            let command = cli.find_subcommand_mut(name).expect("a command");
+            assert!(command.render_long_help().to_string().contains("Exit codes: 0"), "{name}");
+        }
+        assert_eq!((crate::commands::EXIT_FOUND, EXIT_FAILED), (1, 2));
+    }
+}
