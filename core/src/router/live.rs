@@ -143,12 +143,14 @@ impl<P: Payload> Slot<P> {
             self.follow.fallen = None;
             self.start_recovery(Purpose::Verify, Micros(0), cx);
         } else {
-            self.owe_restart(ResetReason::NewLife, Then::NewLife(run), cx);
+            self.new_life(source, run, cx);
         }
     }
 
     /// The source is in another life, and `run` belongs to it.
     fn new_life(&mut self, source: Source, run: Run<P>, cx: &mut Context<'_, P>) {
+        // What was learned of the replay was the ended life's.
+        self.follow.replay_blind = false;
         let beginning = run.first == source.first_id;
         let then = if beginning || !self.can_ask() { Then::NewLife(run) } else { Then::Fresh };
         self.settle_doubt();
@@ -211,9 +213,11 @@ impl<P: Payload> Slot<P> {
             return Drained::Again;
         }
         if self.follow.barren_rounds >= cx.shared.policy.rounds {
-            // Seen once, and its own source does not have it: nobody can fill the hole (B18).
+            // Seen once, and its own source does not have it: nobody can fill the hole (B18). Or it was
+            // an earlier life's; then the source's own history puts it right later.
             self.follow.newest = self.follow.cursor;
             self.follow.base = Base::Incomplete(TrustReason::Hole);
+            self.arm_repair(cx);
             return Drained::Waits;
         }
         self.ask_gap(cx);
