@@ -8,7 +8,7 @@
 //!
 //! | answer | effect |
 //! |---|---|
-//! | nothing | nothing was published so far: known, empty; unless a "nothing" was wrong before: unknown |
+//! | nothing | nothing was published so far: known, empty; after a doubtful "nothing": still to be told |
 //! | begins with the stream's first id | known: admit all |
 //! | begins later, contains a clear | known from its last clear on: admit from there |
 //! | begins later | history unknown: admit all as partial |
@@ -74,11 +74,8 @@ impl<P: Payload> Slot<P> {
             self.follow.barren_rounds += 1;
             if self.follow.pending.is_empty() {
                 self.follow.barren_rounds = 0;
-                self.follow.base = if self.follow.replay_mute {
-                    Base::Incomplete(TrustReason::HistoryUnknown)
-                } else {
-                    Base::Known
-                };
+                self.follow.base =
+                    if self.follow.replay_mute { Base::Establishing } else { Base::Known };
                 self.follow.newest = None;
                 self.follow.level_at = sent_at;
             }

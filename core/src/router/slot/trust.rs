@@ -39,11 +39,17 @@ impl<P: Payload> Slot<P> {
             }
             Base::Establishing => (Trust::Partial, Some(TrustReason::HistoryUnknown)),
             Base::Incomplete(reason) => (Trust::Partial, Some(reason)),
-            Base::Known if self.follow.purpose() == Some(Purpose::Gap) || self.follow.behind() => {
+            Base::Known if self.follow.purpose() == Some(Purpose::Gap) || self.is_behind() => {
                 (Trust::CatchingUp, Some(TrustReason::Gap))
             }
             Base::Known => (Trust::Exact, None),
         }
+    }
+
+    /// Whether messages are known to exist that are neither handed over nor held. What has been
+    /// handed over is on its way: the cursor says how far it got.
+    fn is_behind(&self) -> bool {
+        self.follow.pending.is_empty() && self.follow.newest > self.head()
     }
 
     pub(in crate::router) fn tell_trust(&mut self, cx: &mut Context<'_, P>) {
