@@ -99,12 +99,18 @@ impl<T: Transport> Running<T> {
             match turn {
                 Turn::Call(None) => break None,
                 Turn::Call(Some(Call::Stop(answer))) => break Some(answer),
-                Turn::Call(Some(call)) => self.answer_call(call),
-                Turn::Answer(answer) => self.replay_ended(answer),
+                Turn::Call(Some(call)) => {
+                    self.answer_call(call);
+                    self.take_waiting_events();
+                }
+                Turn::Answer(answer) => {
+                    self.replay_ended(answer);
+                    self.take_waiting_events();
+                }
                 Turn::Event(event) => self.take_events(event),
-                Turn::Deadline => self.mirror.timeout(self.now()),
+                Turn::Deadline => {}
             }
-            self.carry_out();
+            self.catch_up();
         };
         self.replays.shutdown().await;
         for followed in self.ranks.take_all() {
@@ -113,6 +119,21 @@ impl<T: Transport> Running<T> {
         if let Some(stopped) = stopped {
             // Whoever asked may have gone meanwhile.
             let _ = stopped.send(());
+        }
+    }
+
+    /// What the select above prefers something else to. Its order only says who waits least: without
+    /// this, callers who never pause would stop the events, and events the deadlines.
+    fn catch_up(&mut self) {
+        self.carry_out();
+        while let Some(answer) = self.replays.try_join_next() {
+            self.replay_ended(Some(answer));
+            self.carry_out();
+        }
+        let now = self.now();
+        if self.mirror.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.mirror.timeout(now);
+            self.carry_out();
         }
     }
 
@@ -283,6 +304,11 @@ impl<T: Transport> Running<T> {
         }
     }
 
+    fn take_waiting_events(&mut self) {
+        let first = self.events_in.try_recv().ok();
+        self.take_events(first);
+    }
+
     fn take_events(&mut self, first: Option<SourceInput>) {
         let mut next = first;
         for _ in 0..EVENTS_PER_TURN {
@@ -337,7 +363,10 @@ impl<T: Transport> Running<T> {
             // Cancelled: the mirror does not want it.
             Some(Err(_)) | None => return,
         };
-        self.asked.remove(&query);
+        if self.asked.remove(&query).is_none() {
+            // Cancelled when it had just ended: not worth reading.
+            return;
+        }
         let end = answer_end(&outcome);
         tracing::debug!(%publisher, %query, messages = outcome.messages.len(), end = ?outcome.end, "replay ended");
         let messages = outcome.messages.iter().map(|(seq, bytes)| (EventId(*seq), bytes.as_ref()));
