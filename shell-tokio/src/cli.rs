@@ -1,6 +1,7 @@
 //! The `kvmirror` command line: which command, where its output goes, how it ends.
 
-use crate::commands::{CommandError, EXIT_FAILED, decode, mirror, predict};
+use crate::commands::{CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, serve};
+use crate::demo::{self, DemoArgs};
 use crate::player::args::PlayArgs;
 use crate::player::command as play_command;
 use crate::ui::Ui;
@@ -29,6 +30,10 @@ Exit codes: 0 all is well, 1 the command worked and found something wrong (its -
 /// The commands.
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
+    /// Run the whole system in one process and prove that every mirror equals its engine.
+    Demo(DemoArgs),
+    /// Follow sources and answer prefix queries over HTTP.
+    Serve(serve::ServeArgs),
     /// Publish a capture exactly as the engine did.
     Play(PlayArgs),
     /// Print what the messages of a capture say.
@@ -45,7 +50,14 @@ pub fn main() -> ExitCode {
     start_log();
     let mut ui = Ui::stderr();
     let result = match &cli.command {
-        Command::Play(args) => play(args.clone(), &mut ui),
+        Command::Demo(args) => online(async { Ok(verdict(demo::run(args).await?)) }),
+        Command::Serve(args) => online(async {
+            serve::run(args.clone(), &mut ui).await?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Command::Play(args) => {
+            online(async { Ok(play_command::run(args.clone(), &mut ui).await?) })
+        }
         Command::Decode(args) => offline(&mut ui, |out, ui| decode::run(args, out, ui)),
         Command::Mirror(args) => offline(&mut ui, |out, ui| mirror::run(args, out, ui)),
         Command::Predict(args) => offline(&mut ui, |out, ui| predict::run(args, out, ui)),
@@ -64,9 +76,16 @@ fn start_log() {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
 }
 
-fn play(args: PlayArgs, ui: &mut Ui<io::Stderr>) -> Result<ExitCode, Box<dyn Error>> {
+/// Runs a command that needs sockets.
+fn online(
+    command: impl Future<Output = Result<ExitCode, Box<dyn Error>>>,
+) -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(play_command::run(args, ui))?)
+    runtime.block_on(command)
+}
+
+fn verdict(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }
 }
 
 /// Runs a command that writes to standard output. A reader that has seen enough is no failure.
@@ -100,11 +119,11 @@ mod tests {
 
     #[test]
     fn every_command_documents_its_exit_codes() {
-        for name in ["decode", "mirror", "predict"] {
+        for name in ["demo", "serve", "decode", "mirror", "predict"] {
             let mut cli = Cli::command();
             let command = cli.find_subcommand_mut(name).expect("a command");
             assert!(command.render_long_help().to_string().contains("Exit codes: 0"), "{name}");
         }
-        assert_eq!((crate::commands::EXIT_FOUND, EXIT_FAILED), (1, 2));
+        assert_eq!((EXIT_FOUND, EXIT_FAILED), (1, 2));
     }
 }
