@@ -189,7 +189,7 @@ fn dump(directory: &str, case: &Case) -> std::io::Result<()> {
     let path = std::path::Path::new(directory).join(case.shape.name);
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     for payload in &case.corpus {
-        let len = u32::try_from(payload.len()).expect("short payloads");
+        let len = u32::try_from(payload.len()).map_err(std::io::Error::other)?;
         file.write_all(&len.to_le_bytes())?;
         file.write_all(payload)?;
     }

@@ -92,7 +92,7 @@ pub fn sequence_hashes(locals: &[LocalHash], out: &mut Vec<SequenceHash>) {
 
 #[cfg(test)]
 mod tests {
-    use super::multimodal::{map_exact, map_image_runs};
+    use super::multimodal::local_hash_with_objects;
     use super::*;
     use alloc::vec;
 
@@ -106,12 +106,10 @@ mod tests {
         out.into_iter().map(|hash| hash.0).collect()
     }
 
-    fn with_objects(tokens: &[u32], objects: &[u64]) -> u64 {
-        let mut bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-        let mut sorted = objects.to_vec();
-        sorted.sort_unstable();
-        bytes.extend(sorted.iter().flat_map(|object| object.to_le_bytes()));
-        local_hash(&bytes, BASE_SEED).0
+    fn with_objects(tokens: &[u32], objects: &[u64], image: Option<u32>) -> u64 {
+        let (mut tokens, mut objects) = (tokens.to_vec(), objects.to_vec());
+        let mut bytes = vec![1];
+        local_hash_with_objects(&mut tokens, &mut objects, image, None, BASE_SEED, &mut bytes).0
     }
 
     fn range(end: u32) -> Vec<u32> {
@@ -173,20 +171,20 @@ mod tests {
     #[test]
     fn golden_multimodal_vectors() {
         let h1 = 9_143_094_415_614_847_814;
-        assert_eq!(with_objects(&range(4), &[42]), 18_280_081_842_874_931_122, "H16");
-        assert_eq!(with_objects(&range(4), &[42, 7]), 4_581_426_371_996_505_827, "H17");
-        assert_eq!(with_objects(&range(4), &[7, 42]), 4_581_426_371_996_505_827, "H17 reversed");
-        assert_eq!(with_objects(&range(4), &[]), h1, "H18");
-        assert_eq!(with_objects(&[4, 5, 6, 7], &[42]), 15_267_005_282_704_193_396, "H19");
-        let object = 9_533_257_059_414_191_570;
-        let mut tokens = [10, 20, 151_655, 151_655];
-        assert_eq!(with_objects(&tokens, &[object]), 16_596_569_145_532_104_744, "H21");
-        assert!(map_image_runs(&mut tokens, 151_655, &[object]));
-        assert_eq!(tokens, [10, 20, 49_115_154, 49_115_154]);
-        assert_eq!(with_objects(&tokens, &[]), 71_881_790_567_603_244, "H20");
-        let mut same = [10, 20, 151_655, 151_655];
-        assert!(map_exact(&mut same, Some(151_655), 151_656, &[object]));
-        assert_eq!(same, tokens);
+        assert_eq!(with_objects(&range(4), &[42], None), 18_280_081_842_874_931_122, "H16");
+        for objects in [[42, 7], [7, 42]] {
+            let found = with_objects(&range(4), &objects, None);
+            assert_eq!(found, 4_581_426_371_996_505_827, "H17");
+        }
+        assert_eq!(with_objects(&range(4), &[], None), h1, "H18");
+        let second = with_objects(&[4, 5, 6, 7], &[42], None);
+        assert_eq!(second, 15_267_005_282_704_193_396, "H19");
+        let object = [9_533_257_059_414_191_570];
+        let tokens = [10, 20, 151_655, 151_655];
+        assert_eq!(with_objects(&tokens, &object, Some(151_655)), 71_881_790_567_603_244, "H20");
+        assert_eq!(with_objects(&tokens, &object, None), 16_596_569_145_532_104_744, "H21");
+        let padded = [10, 20, 49_115_154, 49_115_154];
+        assert_eq!(with_objects(&padded, &[], None), 71_881_790_567_603_244, "H20 again");
     }
 
     #[test]

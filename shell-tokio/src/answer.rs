@@ -5,8 +5,8 @@ use crate::backend::{
     InstanceAnswer, ListenerInfo, ListenerState, Query, QueryAnswer, RankAnswer, WorkerInfo,
 };
 use crate::registry::{RankFacts, Registry, WorkerFilter};
-use crate::trust::Trust;
 use kvmirror_core::id::WorkerId;
+use kvmirror_core::router::{Trust, TrustReason};
 
 /// What a follower knows of one rank at the time of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct RankState {
     /// Trust at `cursor`.
     pub trust: Trust,
     /// Why it is not `exact`.
-    pub reason: Option<&'static str>,
+    pub reason: Option<TrustReason>,
     /// As in [`RankAnswer::cursor`].
     pub cursor: Option<u64>,
     /// As in [`RankAnswer::age_ms`].
@@ -58,7 +58,7 @@ pub fn answer(
 }
 
 fn row(facts: &RankFacts, min_trust: Trust, state: RankState) -> RankAnswer {
-    let answers = state.trust.may_answer() && state.trust >= min_trust;
+    let answers = state.trust.answers() && state.trust >= min_trust;
     RankAnswer {
         rank: facts.registration.rank,
         trust: state.trust,
@@ -81,12 +81,12 @@ pub fn workers(
             let first = &registry.ranks_of(worker).next()?.registration;
             let listeners = registry.ranks_of(worker).map(|facts| ListenerInfo {
                 rank: facts.registration.rank,
-                endpoint: facts.registration.endpoint.as_str().to_owned(),
+                endpoint: facts.registration.endpoint.to_string(),
                 replay_endpoint: facts
                     .registration
                     .replay_endpoint
                     .as_ref()
-                    .map(|endpoint| endpoint.as_str().to_owned()),
+                    .map(ToString::to_string),
                 state: state(facts),
             });
             Some(WorkerInfo {

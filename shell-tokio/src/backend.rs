@@ -4,10 +4,10 @@ use crate::registry::{
     EngineKind, InstanceName, Registered, Registration, RegistryError, Unregistered,
     Unregistration, WorkerFilter,
 };
-use crate::trust::Trust;
 use core::future::Future;
 use core::num::NonZeroU32;
 use kvmirror_core::id::{BlockHash, LocalHash, Rank, SequenceHash, WorkerId};
+use kvmirror_core::router::{Trust, TrustReason};
 use thiserror::Error;
 
 /// What the HTTP surface needs of the process behind it. Tests implement it with a fake.
@@ -131,8 +131,8 @@ pub struct RankAnswer {
     pub rank: Rank,
     /// Trust at `cursor`.
     pub trust: Trust,
-    /// Stable snake_case code of why the trust is not `exact`.
-    pub reason: Option<&'static str>,
+    /// Why the trust is not `exact`.
+    pub reason: Option<TrustReason>,
     /// Last event id or message sequence the rows contain; `None` before the first.
     pub cursor: Option<u64>,
     /// Milliseconds since the rank was last known to be level with its source.
@@ -186,7 +186,7 @@ pub struct ListenerState {
     /// Trust at `cursor`.
     pub trust: Trust,
     /// Why it is not `exact`.
-    pub reason: Option<&'static str>,
+    pub reason: Option<TrustReason>,
     /// As in [`RankAnswer::cursor`].
     pub cursor: Option<u64>,
     /// As in [`RankAnswer::age_ms`].

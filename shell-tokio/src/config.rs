@@ -15,9 +15,9 @@ pub use follow::FollowConfig;
 pub use source::SourceConfig;
 
 use crate::http::HttpOptions;
-use crate::registry::{Registration, Registry, RegistryLimits};
-use crate::trust::Trust;
+use crate::registry::{Registration, Registry, RegistryError, RegistryLimits};
 use core::net::SocketAddr;
+use kvmirror_core::router::Trust;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ pub struct ServeConfig {
     /// has no authentication, whoever reaches it may register sources.
     pub allow_remote: bool,
     /// `allowed_hosts`: hosts that a registration over HTTP may name, compared without case.
-    /// Default empty: any. Sources of this file are not restricted.
+    /// Default empty: loopback addresses only; `["*"]`: any. Sources of this file are not
+    /// restricted.
     pub allowed_hosts: Vec<String>,
     /// `default_min_trust`: `min_trust` of queries that name none: `exact`, `catching_up`,
     /// `partial` or `suspect`. Default `suspect`.
@@ -164,7 +165,8 @@ impl ServeConfig {
         Ok(config)
     }
 
-    /// Adds the sources of `--source` texts ([`SourceConfig::from_pairs`]) and checks the whole
+    /// Adds the sources of `--source` texts (`key=value` pairs separated by commas, with the
+    /// keys of a `[[source]]` table) and checks the whole
     /// again.
     ///
     /// # Errors
@@ -178,6 +180,14 @@ impl ServeConfig {
             self.check().map_err(|bad| bad.at(&origin))?;
         }
         Ok(())
+    }
+
+    /// Checks the whole again after fields were changed; `origin` names who changed them.
+    ///
+    /// # Errors
+    /// [`ConfigError::Value`].
+    pub fn checked(&self, origin: &str) -> Result<(), ConfigError> {
+        self.check().map_err(|bad| bad.at(origin))
     }
 
     /// The sources as registrations, in order. They were checked against each other: all of them
@@ -234,12 +244,7 @@ impl ServeConfig {
             let registration =
                 source.registration().map_err(|bad| BadValue { key: place(&bad.key), ..bad })?;
             let registered = registry.register(registration.clone()).map_err(|error| {
-                BadValue::new(
-                    format!("source[{index}]"),
-                    error.to_string(),
-                    "give every source its own instance and rank, and the ranks of one instance \
-                     the same model, block size, salt and hashing options",
-                )
+                BadValue::new(format!("source[{index}]"), error.to_string(), advice(&error))
             })?;
             if !registered.new {
                 return Err(BadValue::new(
@@ -251,6 +256,20 @@ impl ServeConfig {
             registrations.push(registration);
         }
         Ok(registrations)
+    }
+}
+
+fn advice(error: &RegistryError) -> &'static str {
+    match error {
+        RegistryError::Invalid { .. } => "write a text of 1 to 512 bytes",
+        RegistryError::Full { .. } => "raise max_registrations",
+        RegistryError::RankConflict { .. } => "give every source its own instance or rank",
+        RegistryError::DomainConflict { .. } => {
+            "give all ranks of one instance the same model, block size, salt and hashing options"
+        }
+        RegistryError::SeveralTenants { .. }
+        | RegistryError::NotFound { .. }
+        | RegistryError::NoPublisherId => "give every source its own instance and rank",
     }
 }
 

@@ -19,8 +19,8 @@ mod registration;
 mod render;
 
 use crate::backend::{Backend, Query};
-use crate::registry::{Endpoint, WorkerFilter};
-use crate::trust::Trust;
+use crate::registry::WorkerFilter;
+use crate::transport::Endpoint;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
@@ -29,9 +29,11 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use core::net::IpAddr;
 use core::time::Duration;
 use counters::Counters;
 use fields::Spelling;
+use kvmirror_core::router::Trust;
 use problem::{Problem, Reason};
 use serde_json::Value;
 use std::sync::Arc;
@@ -54,7 +56,8 @@ const PARSE_INLINE_BYTES: usize = 64 << 10;
 pub struct HttpOptions {
     /// `min_trust` of a query that names none.
     pub default_min_trust: Trust,
-    /// Hosts that a registration may name, compared without case; empty = any.
+    /// Hosts that a registration may name, compared without case; `*` = any; empty = this machine's
+    /// loopback addresses only.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -67,11 +70,22 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Whether a registration over HTTP may name `endpoint`.
     pub fn allows(&self, endpoint: &Endpoint) -> bool {
-        self.allowed_hosts.is_empty()
-            || endpoint.tcp().is_some_and(|(host, _)| {
-                self.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
-            })
+        let Endpoint::Tcp { host, .. } = endpoint else { return false };
+        let host = host.to_string();
+        if self.allowed_hosts.is_empty() {
+            return is_loopback(&host);
+        }
+        self.allowed_hosts
+            .iter()
+            .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(&host))
     }
+}
+
+/// Whether a host is this machine by its own words: a name that must be resolved first is not.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || address.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 struct Shared<B> {

@@ -6,13 +6,13 @@
 //! | [`transport`] | ZeroMQ behind one narrow trait family |
 //! | [`source`] | one task per event source, feeding a bounded channel |
 //! | [`replay`] | one question to an engine's replay socket |
+//! | [`follower`] | the run loop that owns the mirror |
 //! | [`registry`] | which ranks are followed, under which names and in which index domains; pure |
 //! | [`backend`] | the seam between the HTTP surface and whoever follows the ranks |
 //! | [`answer`] | registry + one rank's state → the rows of an answer; pure |
 //! | [`http`] | the HTTP API: parsing, rendering, errors |
 //! | [`config`] | the configuration of `kvmirror serve` and its `--source` text |
 //! | [`metrics`] | `kvmirror_*` metrics as Prometheus text |
-//! | [`trust`] | what a query may believe of a rank |
 //! | [`capture`] | reading capture files |
 //! | [`player`] | publishing a capture the way an engine does |
 //! | [`offline`] | a capture through the whole pipeline, without sockets |
@@ -28,15 +28,16 @@ pub mod capture;
 pub mod cli;
 pub mod commands;
 pub mod config;
+pub mod follower;
 pub mod http;
 pub mod metrics;
 pub mod offline;
 pub mod player;
 pub mod registry;
 pub mod replay;
+pub mod serve;
 pub mod source;
 pub mod transport;
-pub mod trust;
 pub mod truth;
 pub mod ui;
 

@@ -17,9 +17,9 @@
 //!
 //! Names and labels are stable. The text is in a fixed order.
 
-use crate::trust::Trust;
 use core::fmt::Write as _;
 use kvmirror_core::event::{SkipReason, Tier};
+use kvmirror_core::router::Trust;
 use std::collections::BTreeMap;
 
 /// Type of a metric family.
@@ -119,6 +119,15 @@ pub struct Snapshot {
     pub queries: u64,
 }
 
+impl Snapshot {
+    /// Counts one rank of this trust.
+    pub fn count_rank(&mut self, trust: Trust) {
+        for (level, count) in Trust::ALL.into_iter().zip(&mut self.ranks) {
+            *count += u64::from(level == trust);
+        }
+    }
+}
+
 /// Renders a snapshot.
 pub fn render(snapshot: &Snapshot) -> String {
     let mut w = Writer::default();
@@ -202,7 +211,7 @@ mod tests {
     #[test]
     fn every_documented_metric_is_written_once() {
         let snapshot = Snapshot {
-            ranks: [1, 0, 2, 0, 0, 0, 3],
+            ranks: [3, 0, 0, 0, 2, 0, 1],
             stored: 5,
             recoveries: BTreeMap::from([("replayed", 6)]),
             discarded: BTreeMap::from([("foreign", 7)]),

@@ -14,7 +14,6 @@
 //! Everything it lists is in ascending order.
 
 mod domain;
-mod endpoint;
 mod error;
 mod facts;
 #[cfg(test)]
@@ -25,11 +24,10 @@ mod publishers;
 mod tests;
 
 pub use domain::{DomainEvent, DomainId, DomainKey};
-pub use endpoint::{Endpoint, EndpointError, MAX_ENDPOINT_BYTES, Transports};
 pub use error::RegistryError;
 pub use facts::{
-    DEFAULT_TENANT, Duplicates, EngineKind, ParsedKind, RankFacts, Registered, Registration,
-    Unregistered, Unregistration, WorkerFilter,
+    DEFAULT_TENANT, EngineKind, ParsedKind, RankFacts, Registered, Registration, Unregistered,
+    Unregistration, WorkerFilter, duplicates_name, parse_duplicates,
 };
 pub use name::InstanceName;
 

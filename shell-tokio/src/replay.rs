@@ -32,7 +32,7 @@ impl Default for ReplayLimits {
         Self {
             connect: Duration::from_secs(2),
             idle: Duration::from_secs(2),
-            total: Duration::from_secs(30),
+            total: Duration::from_secs(27),
             messages: 100_000,
             bytes: 256 << 20,
         }

@@ -21,8 +21,9 @@ fn lines(text: &str) -> impl Iterator<Item = Value> {
 }
 
 fn unhex(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.chars().map(|c| c.to_digit(16).expect("a digit") as u8).collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+    let digit = |byte: u8| char::from(byte).to_digit(16).expect("a digit");
+    let bytes = hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1]));
+    bytes.map(|byte| u8::try_from(byte).expect("a byte")).collect()
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
@@ -82,7 +83,9 @@ fn salt_and_objects(event: &Value, lora: &str) -> (String, Vec<Vec<u64>>) {
                     let identifier = pair[0].as_str().expect("an identifier");
                     of_block.push(multimodal::mm_hash(identifier).expect("not empty"));
                 }
-                other => panic!("the data has a new extra key {other}"),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                    panic!("the data has a new extra key {item}")
+                }
             }
         }
         objects.push(of_block);
@@ -99,7 +102,7 @@ fn expected_locals(event: &Value, lora: &str, salt: &str, objects: &[Vec<u64>]) 
     if let (Some(id), true) = (number(event, "lora_id"), lora.is_empty()) {
         seed = seed.wrapping_add(verbatim_part(&raw_number(id)));
     }
-    let size = number(event, "block_size").expect("a size") as usize;
+    let size = small(event, "block_size").expect("a size") as usize;
     let tokens = tokens(event);
     let blocks = tokens.chunks(size).enumerate();
     blocks
@@ -117,7 +120,7 @@ fn expected_placement(event: &Value) -> Placement {
     let hashes: Vec<BlockHash> =
         event["block_hashes"].as_array().expect("a list").iter().map(hash).collect();
     let count = tokens(event).len();
-    let size = number(event, "block_size").expect("a size") as usize;
+    let size = small(event, "block_size").expect("a size") as usize;
     let mut all = hashes.clone();
     all.extend(event.get("parent_block_hash").filter(|parent| !parent.is_null()).map(hash));
     all.sort_unstable();

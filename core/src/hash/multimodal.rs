@@ -1,6 +1,9 @@
 //! Multimodal objects: identifiers to hashes, and placeholder tokens to object tokens
 //! (`wire.md` §7.1, LH-7).
 
+use super::local_hash;
+use crate::id::LocalHash;
+use alloc::vec::Vec;
 use xxhash_rust::xxh3::xxh3_64;
 
 const PAD_BASE: u32 = 1_000_000;
@@ -103,6 +106,33 @@ pub fn map_exact(tokens: &mut [u32], image: Option<u32>, video: u32, objects: &[
         }
     }
     true
+}
+
+/// The hash of a block with multimodal objects (§7.1, LH-2): its placeholders become the objects'
+/// tokens where they can be assigned, else the objects' hashes follow its tokens.
+///
+/// `tokens` may be rewritten and `objects` sorted; `bytes` is scratch. Without objects it is the
+/// hash of the tokens.
+pub fn local_hash_with_objects(
+    tokens: &mut [u32],
+    objects: &mut [u64],
+    image: Option<u32>,
+    video: Option<u32>,
+    seed: u64,
+    bytes: &mut Vec<u8>,
+) -> LocalHash {
+    let mapped = match (image, video) {
+        (image, Some(video)) => map_exact(tokens, image, video, objects),
+        (Some(image), None) => map_image_runs(tokens, image, objects),
+        (None, None) => false,
+    };
+    bytes.clear();
+    bytes.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+    if !mapped {
+        objects.sort_unstable();
+        bytes.extend(objects.iter().flat_map(|object| object.to_le_bytes()));
+    }
+    local_hash(bytes, seed)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,11 @@
 
 use super::applied::Applied;
 use super::domain::Domain;
+use super::entries::EntryId;
 use super::held::HeldSalt;
 use super::lanes::Lane;
 use super::limits::{IndexLimits, ResetScope};
-use super::node::Nodes;
+use super::node::{Nodes, Place};
 use super::place::Claim;
 use super::rank::{Anchor, Rank};
 use super::salt::SaltId;
@@ -23,7 +24,7 @@ pub(super) struct Scratch {
     /// Local hashes of the event in work, hashed again under its parent's salt.
     pub(super) locals: Vec<LocalHash>,
     /// Blocks that got a position and may have others waiting for them.
-    pub(super) placed: Vec<BlockHash>,
+    pub(super) placed: Vec<EntryId>,
     /// Blocks that a clear takes.
     pub(super) cleared: Vec<BlockHash>,
 }
@@ -132,13 +133,15 @@ impl Writer<'_> {
         let Some(parent) = parent else {
             return Anchor::Root;
         };
-        let entry = self.rank.get(parent);
+        let found = self.rank.entries.find(parent);
+        let entry = found.map(|id| self.rank.entries.get(id));
         if entry.is_none_or(|entry| !entry.is_resident()) {
             self.applied.orphans += 1;
             self.applied.first_orphan.get_or_insert(number);
             self.applied.remembered_parents += u64::from(entry.is_some());
         }
-        entry.map_or(Anchor::Unknown, |entry| entry.position.into())
+        let known = found.zip(entry.map(|entry| entry.position));
+        known.map_or(Anchor::Unknown, |(id, position)| Anchor::of(id, position))
     }
 
     fn store_chain(
@@ -164,9 +167,9 @@ impl Writer<'_> {
         parent: Option<BlockHash>,
         anchor: Anchor,
     ) -> Claim {
-        let node = match anchor {
-            Anchor::Root => None,
-            Anchor::Node(node) => Some(node),
+        let (above, node) = match anchor {
+            Anchor::Root => (None, None),
+            Anchor::Under(entry, node) => (Some(entry), Some(node)),
             Anchor::Ambiguous => return Claim::Contradicted,
             Anchor::Unknown => {
                 let Some(parent) = parent else {
@@ -185,11 +188,11 @@ impl Writer<'_> {
                 return Claim::Below { parent, local: chain.locals[at], salt };
             }
         };
-        let above = node.and_then(|node| self.nodes.get(node).salt);
-        match self.settle(chain, above) {
+        let salt = node.and_then(|node| self.nodes.get(node).salt);
+        match self.settle(chain, salt) {
             Some((salt, rehashed)) => {
                 let local = if rehashed { self.scratch.locals[at] } else { chain.locals[at] };
-                Claim::At { parent_hash: parent, parent: node, local, salt }
+                Claim::At { above, place: Place { parent: node, local, salt } }
             }
             None => Claim::Contradicted,
         }
@@ -250,7 +253,9 @@ impl Writer<'_> {
             entry.slots.iter().any(|slot| slot.domain == domain).then_some(entry.hash)
         }));
         for hash in hashes.drain(..) {
-            self.clear_block(hash, domain);
+            if let Some(id) = self.rank.entries.find(hash) {
+                self.clear_block(id, domain);
+            }
         }
         self.scratch.cleared = hashes;
         slots

@@ -7,7 +7,6 @@
 use super::Index;
 use super::domain::DomainId;
 use super::node::{Holder, NodeId};
-use super::rank::entry_hash;
 use crate::event::Tier;
 use crate::id::{BlockHash, LocalHash, RankKey, SequenceHash};
 use alloc::vec::Vec;
@@ -29,19 +28,24 @@ impl Match {
 }
 
 /// Working memory of [`Index::find`] and [`Index::find_sequence`]; one per caller, used again and
-/// again.
+/// again. Grows with the number of ranks.
 #[derive(Clone, Debug, Default)]
 pub struct FindScratch {
-    active: Vec<Active>,
+    ranks: Vec<Walking>,
+    /// By rank number, where the rank is in `ranks`; what is left of other queries is recognised by
+    /// the number there.
+    at: Vec<u32>,
 }
 
-/// A rank that has not missed in all tiers yet.
-#[derive(Clone, Copy, Debug)]
-struct Active {
+/// A rank that holds the first block.
+#[derive(Clone, Copy, Debug, Default)]
+struct Walking {
     /// Number of the rank, as in the holder lists.
     number: u64,
     required: [u64; 4],
     walk: Walk,
+    /// Blocks of the query that are in `walk`. What came after was held as the one before.
+    counted: u32,
 }
 
 /// One rank's way through the tiers.
@@ -52,6 +56,11 @@ struct Walk {
 }
 
 impl Walk {
+    /// Whether the rank has missed in its last tier.
+    fn is_over(&self) -> bool {
+        self.tier == Tier::ALL.len()
+    }
+
     /// Takes the next block, of which the rank holds `lanes`; false when no tier is left.
     fn advance(&mut self, required: &[u64; 4], lanes: u64) -> bool {
         while let Some(&needed) = required.get(self.tier) {
@@ -112,8 +121,7 @@ impl Index {
         };
         let required = rank.lanes.required();
         for &hash in hashes {
-            let entry = rank.entries.find(entry_hash(hash), |entry| entry.hash == hash);
-            let lanes = entry.map_or(0, |entry| entry.lanes());
+            let lanes = rank.get(hash).map_or(0, |entry| entry.lanes());
             if !walk.advance(&required, lanes) {
                 break;
             }
@@ -128,92 +136,137 @@ impl Index {
         hashes: &[H],
         child: impl Fn(Option<NodeId>, H) -> Option<NodeId>,
     ) {
-        let active = &mut scratch.active;
-        active.clear();
         let mut above = None;
         let mut before: &[Holder] = &[];
-        // Blocks below the last one looked at in detail that are held by exactly the same ranks in
-        // the same lanes: each rank that got this far holds them in the tier it is in.
-        let mut same = 0;
+        let (mut blocks, mut alive) = (0, 0);
         for &hash in hashes {
             let Some(node) = child(above, hash) else {
                 break;
             };
             let holders = self.nodes.get(node).holders();
             if above.is_none() {
-                self.start(active, holders);
-            }
-            if holders == before {
-                same += 1;
-            } else {
-                take_same(active, &mut same);
-                self.narrow(active, holders, out);
+                alive = self.start(scratch, holders);
                 before = holders;
             }
-            if active.is_empty() {
+            // Only ranks that hold this block in other lanes than the one before are looked at.
+            if holders != before {
+                for_each_change(before, holders, |number| {
+                    let Some(rank) = scratch.get(number) else {
+                        return;
+                    };
+                    if rank.walk.is_over() || rank.counted > blocks {
+                        return;
+                    }
+                    rank.catch_up(blocks);
+                    rank.counted += 1;
+                    if !rank.walk.advance(&rank.required, lanes_of(holders, number)) {
+                        alive -= 1;
+                    }
+                });
+            }
+            if alive == 0 {
                 break;
             }
+            before = holders;
             above = Some(node);
+            blocks += 1;
         }
-        take_same(active, &mut same);
-        for rank in active.drain(..) {
-            self.finish(&rank, out);
+        for mut rank in scratch.ranks.drain(..) {
+            rank.catch_up(blocks);
+            let matched = rank.walk.matched;
+            if matched != [0; Tier::ALL.len()]
+                && let Some(facts) = self.facts(rank.number)
+            {
+                out.push(Match { rank: facts.key, matched });
+            }
         }
         // Rank numbers follow the order of adding, which mostly is the order of keys; sorting what
         // is sorted is one pass.
         out.sort_unstable_by_key(|found| found.rank);
     }
 
-    /// Every holder of the first block sets out.
-    fn start(&self, active: &mut Vec<Active>, holders: &[Holder]) {
-        let mut last = None;
-        for &[number, _] in holders {
-            if last.replace(number) == Some(number) {
-                continue;
+    /// Every rank that holds the first block sets out; returns how many.
+    fn start(&self, scratch: &mut FindScratch, mut holders: &[Holder]) -> usize {
+        let FindScratch { ranks, at } = scratch;
+        ranks.clear();
+        at.resize(self.facts.len(), 0);
+        while let Some((&[number, mut lanes], mut rest)) = holders.split_first() {
+            while let Some((&[next, more], others)) = rest.split_first()
+                && next == number
+            {
+                lanes |= more;
+                rest = others;
             }
-            if let Some(facts) = self.facts(number) {
-                active.push(Active { number, required: facts.required, walk: Walk::default() });
+            holders = rest;
+            let Some(facts) = self.facts(number) else {
+                continue;
+            };
+            let mut rank = Walking { number, required: facts.required, ..Walking::default() };
+            if rank.walk.advance(&rank.required, lanes)
+                && let Ok(index) = usize::try_from(number)
+                && let Ok(place) = u32::try_from(ranks.len())
+            {
+                rank.counted = 1;
+                at[index] = place;
+                ranks.push(rank);
             }
         }
+        ranks.len()
     }
+}
 
-    /// Takes one block for every active rank, and lets those go that hold it nowhere.
-    fn narrow(&self, active: &mut Vec<Active>, mut holders: &[Holder], out: &mut Vec<Match>) {
-        active.retain_mut(|rank| {
-            let mut lanes = 0;
-            while let Some((&[number, held], rest)) = holders.split_first() {
-                if number > rank.number {
-                    break;
-                }
-                if number == rank.number {
-                    lanes |= held;
-                }
-                holders = rest;
-            }
-            let goes_on = rank.walk.advance(&rank.required, lanes);
-            if !goes_on {
-                self.finish(rank, out);
-            }
-            goes_on
-        });
+impl FindScratch {
+    /// The walking rank of a number.
+    fn get(&mut self, number: u64) -> Option<&mut Walking> {
+        let place = *self.at.get(usize::try_from(number).ok()?)?;
+        self.ranks.get_mut(place as usize).filter(|rank| rank.number == number)
     }
+}
 
-    fn finish(&self, rank: &Active, out: &mut Vec<Match>) {
-        let matched = rank.walk.matched;
-        if matched != [0; Tier::ALL.len()]
-            && let Some(facts) = self.facts(rank.number)
-        {
-            out.push(Match { rank: facts.key, matched });
+impl Walking {
+    /// Counts what was held unchanged, up to the first `blocks` blocks of the query.
+    fn catch_up(&mut self, blocks: u32) {
+        if let Some(matched) = self.walk.matched.get_mut(self.walk.tier) {
+            *matched += blocks.saturating_sub(self.counted);
+            self.counted = self.counted.max(blocks);
         }
     }
 }
 
-/// Counts blocks that nothing changed at.
-fn take_same(active: &mut [Active], same: &mut u32) {
-    if *same > 0 {
-        for rank in active {
-            rank.walk.matched[rank.walk.tier] += *same;
+/// The lanes of a rank in a holder list.
+fn lanes_of(holders: &[Holder], number: u64) -> u64 {
+    let first = holders.partition_point(|holder| holder[0] < number);
+    let own = holders[first..].iter().take_while(|holder| holder[0] == number);
+    own.fold(0, |lanes, holder| lanes | holder[1])
+}
+
+/// Calls `change` with the number of every rank that is in one list otherwise than in the other; it
+/// may be called again for the same rank.
+fn for_each_change(mut before: &[Holder], mut now: &[Holder], mut change: impl FnMut(u64)) {
+    const RUN: usize = 16;
+    loop {
+        while let (Some(a), Some(b)) = (before.get(..RUN), now.get(..RUN))
+            && a == b
+        {
+            (before, now) = (&before[RUN..], &now[RUN..]);
         }
-        *same = 0;
+        let same = before.iter().zip(now).take_while(|(a, b)| a == b).take(RUN).count();
+        (before, now) = (&before[same..], &now[same..]);
+        match (before.split_first(), now.split_first()) {
+            (None, None) => return,
+            (Some((a, rest)), Some((b, _))) if a < b => {
+                change(a[0]);
+                before = rest;
+            }
+            (Some((a, rest)), None) => {
+                change(a[0]);
+                before = rest;
+            }
+            (Some((a, _)), Some((b, _))) if a == b => {}
+            (_, Some((b, rest))) => {
+                change(b[0]);
+                now = rest;
+            }
+        }
     }
 }

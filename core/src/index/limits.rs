@@ -50,6 +50,21 @@ pub enum Duplicates {
     Set,
 }
 
+impl Duplicates {
+    /// The stable name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counted => "counted",
+            Self::Set => "set",
+        }
+    }
+
+    /// Reads the exact name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Counted, Self::Set].into_iter().find(|policy| policy.name() == name)
+    }
+}
+
 /// What a [`reset`](super::Index::reset) empties (B32, S10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResetScope {

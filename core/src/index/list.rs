@@ -100,8 +100,7 @@ impl Index {
             stats.entries += rank.entries.len() as u64 - rank.tally.remembered;
             stats.remembered += rank.tally.remembered;
             stats.held_aside += rank.held.len();
-            stats.bytes += size_of::<Rank>() + rank.held.bytes();
-            stats.bytes += rank.entries.capacity() * (size_of::<Entry>() + 1);
+            stats.bytes += size_of::<Rank>() + rank.held.bytes() + rank.entries.bytes();
         }
         for domain in self.domains.iter() {
             stats.domains += 1;

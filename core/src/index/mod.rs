@@ -40,6 +40,7 @@
 mod applied;
 mod apply;
 mod domain;
+mod entries;
 mod error;
 mod find;
 mod held;
@@ -50,7 +51,6 @@ mod node;
 mod place;
 mod rank;
 mod salt;
-mod sequence;
 #[cfg(test)]
 mod tests;
 
@@ -183,7 +183,8 @@ impl Index {
     /// [`IndexError::UnknownRank`].
     pub fn reset(&mut self, rank: RankKey, scope: ResetScope) -> Result<(), IndexError> {
         let number = self.number(rank)?;
-        self.write(number, self.limits.entry_cap(), |writer| writer.reset(scope));
+        let cap = self.limits.entry_cap();
+        self.write(number, cap, &mut Applied::default(), |writer| writer.reset(scope));
         Ok(())
     }
 
@@ -195,7 +196,10 @@ impl Index {
     /// [`IndexError::UnknownRank`]; nothing is applied then.
     pub fn apply(&mut self, rank: RankKey, view: EventView<'_>) -> Result<Applied, IndexError> {
         let number = self.number(rank)?;
-        Ok(self.write(number, self.limits.entry_cap(), |writer| writer.apply(view, 0)))
+        let mut applied = Applied::default();
+        let cap = self.limits.entry_cap();
+        self.write(number, cap, &mut applied, |writer| writer.apply(view, 0));
+        Ok(applied)
     }
 
     /// Exchanges a rank's whole state, of both residency domains and with what it has learned of its
@@ -213,13 +217,12 @@ impl Index {
         let old = self.number(rank)?;
         let current = self.ranks[old as usize].as_ref().expect("a numbered rank is there");
         let cap = self.limits.entry_cap() + current.entries.len() as u64;
+        let cap = cap.min(IndexLimits::HARD_CAP);
         let shadow = Rank::new(rank, current.domain, current.identity.clone(), current.duplicates);
         let number = self.install(shadow);
         let (mut applied, mut first) = (Applied::default(), 0);
         for view in events {
-            applied += self.write(number, cap.min(IndexLimits::HARD_CAP), |writer| {
-                writer.apply(view, first);
-            });
+            self.write(number, cap, &mut applied, |writer| writer.apply(view, first));
             first += view.batch.records.len() as u64;
         }
         self.facts[number as usize].show = Show::Yes;
@@ -275,7 +278,7 @@ impl Index {
     /// Empties the rank of a number and takes the number back.
     fn uninstall(&mut self, number: u32) {
         self.facts[number as usize].show = Show::No;
-        self.write(number, 0, |writer| writer.reset(ResetScope::All));
+        self.write(number, 0, &mut Applied::default(), |writer| writer.reset(ResetScope::All));
         let rank = self.ranks[number as usize].take().expect("a numbered rank is there");
         self.domains.drop_rank(rank.domain);
         self.free.push(number);
@@ -286,9 +289,9 @@ impl Index {
         &mut self,
         number: u32,
         entry_cap: u64,
+        applied: &mut Applied,
         change: impl FnOnce(&mut Writer<'_>),
-    ) -> Applied {
-        let mut applied = Applied::default();
+    ) {
         let rank = self.ranks[number as usize].as_mut().expect("a numbered rank is there");
         let mut writer = Writer {
             number,
@@ -299,10 +302,9 @@ impl Index {
             entries: &mut self.entries,
             entry_cap,
             limits: self.limits,
-            applied: &mut applied,
+            applied,
         };
         change(&mut writer);
         self.facts[number as usize].required = writer.rank.lanes.required();
-        applied
     }
 }

@@ -14,7 +14,7 @@
 
 use super::domain::Domain;
 use super::salt::SaltId;
-use super::sequence::next_sequence_hash;
+use crate::hash::next_sequence_hash;
 use crate::id::{LocalHash, SequenceHash};
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -184,7 +184,7 @@ impl Nodes {
             && let Ok(at) = holders.binary_search(&[rank, before])
         {
             holders.remove(at);
-            if holders.spilled() && holders.len() * 4 < holders.capacity() {
+            if holders.spilled() && (holders.len() <= 1 || holders.len() * 4 < holders.capacity()) {
                 holders.shrink_to_fit();
             }
         }

@@ -11,15 +11,13 @@
 //! 5. a claim below an ambiguous block says nothing that can be trusted.
 
 use super::apply::Writer;
+use super::entries::{Entries, EntryId, Found};
 use super::held::{Held, HeldSalt};
 use super::lanes::Lane;
-use super::node::{NodeId, Place};
-use super::rank::{Anchor, Entry, Position, Taken, entry_hash};
-use super::salt::SaltId;
+use super::node::Place;
+use super::rank::{Anchor, Position, Taken, Tally};
 use crate::event::ResidencyDomain;
 use crate::id::{BlockHash, LocalHash};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry as TableEntry;
 
 /// Where an event says a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +28,8 @@ pub(super) enum Claim {
     Contradicted,
     /// Below a block that has no position.
     Below { parent: BlockHash, local: LocalHash, salt: HeldSalt },
-    /// Here.
-    At {
-        parent_hash: Option<BlockHash>,
-        parent: Option<NodeId>,
-        local: LocalHash,
-        salt: Option<SaltId>,
-    },
+    /// Here, under the entry `above` unless it is the first of its chain.
+    At { above: Option<EntryId>, place: Place },
 }
 
 impl Writer<'_> {
@@ -49,26 +42,22 @@ impl Writer<'_> {
         claim: Claim,
     ) -> Anchor {
         let rank = &mut *self.rank;
-        let found = rank.entries.entry(
-            entry_hash(hash),
-            |entry| entry.hash == hash,
-            |entry| entry_hash(entry.hash),
-        );
-        let entry = match found {
-            TableEntry::Occupied(known) => {
-                let entry = known.into_mut();
-                rank.tally.remembered -= u64::from(!entry.is_resident());
-                entry
+        let id = match rank.entries.find_or_add(hash, *self.entries < self.entry_cap) {
+            Found::Known(id) => {
+                let is_resident = rank.entries.get(id).is_resident();
+                rank.tally.remembered -= u64::from(!is_resident);
+                id
             }
-            TableEntry::Vacant(_) if *self.entries >= self.entry_cap => {
+            Found::Added(id) => {
+                *self.entries += 1;
+                id
+            }
+            Found::Refused => {
                 self.applied.capacity += 1;
                 return Anchor::Unknown;
             }
-            TableEntry::Vacant(vacant) => {
-                *self.entries += 1;
-                vacant.insert(Entry::new(hash)).into_mut()
-            }
         };
+        let entry = rank.entries.get_mut(id);
         let before = entry.lanes();
         if entry.put(lane, domain, rank.duplicates) {
             self.applied.stored += 1;
@@ -77,163 +66,136 @@ impl Writer<'_> {
             self.applied.duplicates += 1;
         }
         let after = entry.lanes();
+        let position = entry.position;
         if before != after {
             rank.tally.change(rank.lanes.by_tier(), before, after);
-            if let Position::At(node) = entry.position {
+            if let Position::At(node) = position {
                 self.nodes.set_lanes(node, self.number, before, after);
             }
         }
-        if claim == Claim::None {
-            return entry.position.into();
-        }
-        let position = entry.position;
-        self.consider(hash, position, claim)
+        self.consider(id, position, claim)
     }
 
     /// Weighs a claim against what is known of a resident block.
-    fn consider(&mut self, hash: BlockHash, position: Position, claim: Claim) -> Anchor {
+    fn consider(&mut self, id: EntryId, position: Position, claim: Claim) -> Anchor {
         match (position, claim) {
-            (Position::At(node), Claim::At { parent, local, salt, .. }) => {
-                if self.nodes.is_at(node, Place { parent, local, salt }) {
-                    return Anchor::Node(node);
+            (Position::Unplaced | Position::Held(_), Claim::At { above, place }) => {
+                let anchor = self.seat(id, above, place);
+                if !self.rank.held.is_empty() {
+                    self.scratch.placed.push(id);
+                    self.adopt();
                 }
-                self.contradict(hash)
+                anchor
             }
-            (
-                Position::Unplaced | Position::Held(_),
-                Claim::At { parent_hash, parent, local, salt },
-            ) => self.place(hash, parent_hash, Place { parent, local, salt }),
-            (Position::Held(id), Claim::Below { parent, local, salt }) => {
-                if self.rank.held.get(id) == (Held { hash, parent, local, salt }) {
+            (Position::At(node), Claim::At { place, .. }) => {
+                if self.nodes.is_at(node, place) {
+                    return Anchor::Under(id, node);
+                }
+                self.contradict(id)
+            }
+            (Position::Held(held), Claim::Below { parent, local, salt }) => {
+                let hash = self.rank.entries.get(id).hash;
+                if self.rank.held.get(held) == (Held { hash, parent, local, salt }) {
                     return Anchor::Unknown;
                 }
-                self.contradict(hash)
+                self.contradict(id)
             }
             (Position::Unplaced, Claim::Below { parent, local, salt }) => {
-                self.hold(Held { hash, parent, local, salt });
+                self.hold(id, parent, local, salt);
                 Anchor::Unknown
             }
-            (
-                position @ Position::At(_),
-                Claim::None | Claim::Contradicted | Claim::Below { .. },
-            )
+            (Position::At(_), Claim::None | Claim::Contradicted | Claim::Below { .. })
+            | (Position::Unplaced | Position::Held(_) | Position::Ambiguous(_), Claim::None) => {
+                Anchor::of(id, position)
+            }
+            (Position::Unplaced | Position::Held(_), Claim::Contradicted)
             | (
-                position @ (Position::Unplaced | Position::Held(_) | Position::Ambiguous(_)),
-                Claim::None,
-            ) => position.into(),
-            (position @ (Position::Unplaced | Position::Held(_)), Claim::Contradicted)
-            | (
-                position @ Position::Ambiguous(_),
+                Position::Ambiguous(_),
                 Claim::Contradicted | Claim::Below { .. } | Claim::At { .. },
             ) => {
                 self.applied.conflicts += 1;
-                position.into()
+                Anchor::of(id, position)
             }
         }
     }
 
-    fn hold(&mut self, held: Held) {
-        let Some(id) = self.rank.held.hold(held, self.limits.held_aside_blocks) else {
+    fn hold(&mut self, id: EntryId, parent: BlockHash, local: LocalHash, salt: HeldSalt) {
+        let entry = self.rank.entries.get_mut(id);
+        let held = Held { hash: entry.hash, parent, local, salt };
+        let Some(place) = self.rank.held.hold(held, self.limits.held_aside_blocks) else {
             self.applied.not_held += 1;
             return;
         };
+        entry.position = Position::Held(place);
         self.applied.held_aside += 1;
-        if let HeldSalt::Own(salt) = held.salt {
+        if let HeldSalt::Own(salt) = salt {
             self.domain.salts.share(salt);
         }
-        self.set_position(held.hash, Position::Held(id));
     }
 
     /// Gives up a resident block's position, for as long as it has copies.
-    fn contradict(&mut self, hash: BlockHash) -> Anchor {
+    fn contradict(&mut self, id: EntryId) -> Anchor {
         self.applied.conflicts += 1;
-        let entry = self.rank.get(hash).expect("only a resident block is contradicted");
-        let lanes = entry.lanes();
-        match entry.position {
-            Position::At(node) => {
-                self.nodes.set_lanes(node, self.number, lanes, 0);
-                self.set_position(hash, Position::Ambiguous(Some(node)));
-            }
-            Position::Held(id) => {
-                self.rank.held.cancel(id, self.domain);
-                self.set_position(hash, Position::Ambiguous(None));
-            }
-            Position::Unplaced => self.set_position(hash, Position::Ambiguous(None)),
-            Position::Ambiguous(_) => {}
+        let entry = self.rank.entries.get_mut(id);
+        let old = entry.position;
+        entry.position = Position::Ambiguous(old.node());
+        match old {
+            Position::At(node) => self.nodes.set_lanes(node, self.number, entry.lanes(), 0),
+            Position::Held(held) => self.rank.held.cancel(held, self.domain),
+            Position::Unplaced | Position::Ambiguous(_) => {}
         }
         Anchor::Ambiguous
     }
 
-    fn set_position(&mut self, hash: BlockHash, position: Position) {
-        let entry = self.rank.get_mut(hash).expect("only entries have positions");
-        entry.position = position;
-    }
-
-    /// Places a resident block, and then every block that waited for it.
-    fn place(&mut self, hash: BlockHash, parent_hash: Option<BlockHash>, place: Place) -> Anchor {
-        let anchor = self.place_one(hash, parent_hash, place);
-        if !self.rank.held.is_empty() {
-            self.scratch.placed.push(hash);
-            self.adopt();
-        }
-        anchor
-    }
-
-    /// Places one resident block that has no position, and cancels what it waited for.
-    fn place_one(
-        &mut self,
-        hash: BlockHash,
-        parent_hash: Option<BlockHash>,
-        place: Place,
-    ) -> Anchor {
+    /// Attaches a resident block without position to its node, and cancels what it waited for. When
+    /// the place cannot be told from another one, the block is ambiguous.
+    fn seat(&mut self, id: EntryId, above: Option<EntryId>, place: Place) -> Anchor {
         let Some(node) = self.nodes.attach(self.domain, place) else {
-            return self.contradict(hash);
+            return self.contradict(id);
         };
-        let entry = self.rank.get_mut(hash).expect("only a resident block is placed");
-        let lanes = entry.lanes();
+        let entry = self.rank.entries.get_mut(id);
         let old = entry.position;
         entry.position = Position::At(node);
-        entry.parent = parent_hash.unwrap_or_default();
-        self.nodes.set_lanes(node, self.number, 0, lanes);
-        if let Position::Held(id) = old {
-            self.rank.held.cancel(id, self.domain);
+        entry.parent = above;
+        self.nodes.set_lanes(node, self.number, 0, entry.lanes());
+        if let Position::Held(held) = old {
+            self.rank.held.cancel(held, self.domain);
         }
-        if let Some(parent) = parent_hash {
-            let above = self.rank.get_mut(parent).expect("a placed parent is an entry");
-            above.children += 1;
+        if let Some(above) = above {
+            self.rank.entries.get_mut(above).children += 1;
         }
-        Anchor::Node(node)
+        Anchor::Under(id, node)
     }
 
     /// Places what waited for the blocks in `scratch.placed`, and what waited for those, and so on.
     /// Each step takes one block out of the table, so the work is bounded by what is held.
     fn adopt(&mut self) {
-        while let Some(&parent) = self.scratch.placed.last() {
-            let Some(id) = self.rank.held.waiting_for(parent) else {
+        while let Some(&above) = self.scratch.placed.last() {
+            let parent = self.rank.entries.get(above);
+            let (Position::At(node), Some(waiting)) =
+                (parent.position, self.rank.held.waiting_for(parent.hash))
+            else {
                 self.scratch.placed.pop();
                 continue;
             };
-            let Some(Position::At(node)) = self.rank.get(parent).map(|entry| entry.position) else {
-                self.scratch.placed.pop();
-                continue;
-            };
-            let held = self.rank.held.get(id);
-            let above = self.nodes.get(node).salt;
+            let held = self.rank.held.get(waiting);
+            let id = self.rank.entries.find(held.hash).expect("a held block is resident");
+            let salt = self.nodes.get(node).salt;
             let salt = match held.salt {
                 HeldSalt::Own(own) => Some(own),
-                HeldSalt::Chain => above,
-                HeldSalt::NoneOrLost if above.is_none() => None,
+                HeldSalt::Chain => salt,
+                HeldSalt::NoneOrLost if salt.is_none() => None,
                 HeldSalt::NoneOrLost => {
                     self.applied.unsalted += 1;
-                    self.rank.held.cancel(id, self.domain);
-                    self.set_position(held.hash, Position::Unplaced);
+                    self.rank.held.cancel(waiting, self.domain);
+                    self.rank.entries.get_mut(id).position = Position::Unplaced;
                     continue;
                 }
             };
             let place = Place { parent: Some(node), local: held.local, salt };
-            if let Anchor::Node(_) = self.place_one(held.hash, Some(parent), place) {
+            if let Anchor::Under(..) = self.seat(id, Some(above), place) {
                 self.applied.adopted += 1;
-                self.scratch.placed.push(held.hash);
+                self.scratch.placed.push(id);
             }
         }
     }
@@ -245,112 +207,96 @@ impl Writer<'_> {
         lane: Lane,
         domain: ResidencyDomain,
     ) -> bool {
-        let duplicates = self.rank.duplicates;
-        let Some(entry) = self.rank.get_mut(hash) else {
+        let Some(id) = self.rank.entries.find(hash) else {
             return false;
         };
+        let entry = self.rank.entries.get_mut(id);
         let before = entry.lanes();
-        match entry.take(lane, domain, duplicates) {
+        match entry.take(lane, domain, self.rank.duplicates) {
             Taken::Nothing => return false,
             Taken::Copy => return true,
             Taken::Slot => {}
         }
         *self.rank.tally.slots_of(domain) -= 1;
-        self.lanes_lost(hash, before);
+        self.lanes_lost(id, before);
         true
     }
 
     /// Takes all copies of one block in `domain`.
-    pub(super) fn clear_block(&mut self, hash: BlockHash, domain: ResidencyDomain) {
-        let Some(entry) = self.rank.get_mut(hash) else {
-            return;
-        };
+    pub(super) fn clear_block(&mut self, id: EntryId, domain: ResidencyDomain) {
+        let entry = self.rank.entries.get_mut(id);
         let before = entry.lanes();
         let slots = entry.slots.len();
         entry.slots.retain(|slot| slot.domain != domain);
         let gone = (slots - entry.slots.len()) as u64;
         *self.rank.tally.slots_of(domain) -= gone;
-        self.lanes_lost(hash, before);
+        self.lanes_lost(id, before);
     }
 
     /// Follows up on an entry that has lost slots and had lanes `before`.
-    fn lanes_lost(&mut self, hash: BlockHash, before: u64) {
-        let entry = self.rank.get_mut(hash).expect("it has just lost a slot");
-        let (after, position) = (entry.lanes(), entry.position);
-        let (resident, children) = (entry.is_resident(), entry.children);
+    fn lanes_lost(&mut self, id: EntryId, before: u64) {
+        let entry = self.rank.entries.get_mut(id);
+        let after = entry.lanes();
         self.rank.tally.change(self.rank.lanes.by_tier(), before, after);
-        if let Position::At(node) = position {
+        if let Position::At(node) = entry.position {
             self.nodes.set_lanes(node, self.number, before, after);
         }
-        if resident {
+        if entry.is_resident() {
             return;
         }
-        match position.node() {
-            Some(node) if children > 0 => {
-                self.set_position(hash, Position::At(node));
+        match entry.position.node() {
+            Some(node) if entry.children > 0 => {
+                entry.position = Position::At(node);
                 self.rank.tally.remembered += 1;
             }
-            Some(_) | None => self.drop_entry(hash),
+            Some(_) | None => self.drop_entry(id),
         }
     }
 
     /// Drops an entry that has neither copies nor blocks below, and with it every remembered
     /// ancestor that was kept for it alone.
-    fn drop_entry(&mut self, mut hash: BlockHash) {
+    fn drop_entry(&mut self, mut id: EntryId) {
         loop {
-            let found = self.rank.entries.find_entry(entry_hash(hash), |entry| entry.hash == hash);
-            let Ok(found) = found else {
+            let entry = self.rank.entries.get(id);
+            let (position, above) = (entry.position, entry.parent);
+            if let Position::Held(held) = position {
+                self.rank.held.cancel(held, self.domain);
+            }
+            if let Some(node) = position.node() {
+                self.nodes.detach(self.domain, node);
+            }
+            self.rank.entries.remove(id);
+            *self.entries -= 1;
+            let Some(above) = above else {
                 return;
             };
-            let (entry, _) = found.remove();
-            *self.entries -= 1;
-            if let Position::Held(id) = entry.position {
-                self.rank.held.cancel(id, self.domain);
-            }
-            let Some(node) = entry.position.node() else {
-                break;
-            };
-            let has_parent = self.nodes.get(node).parent.is_some();
-            self.nodes.detach(self.domain, node);
-            if !has_parent {
-                break;
-            }
-            let parent = self.rank.get_mut(entry.parent).expect("a placed parent is an entry");
+            let parent = self.rank.entries.get_mut(above);
             parent.children -= 1;
             if parent.is_resident() || parent.children > 0 {
-                break;
+                return;
             }
             self.rank.tally.remembered -= 1;
-            hash = entry.parent;
+            id = above;
         }
-        super::node::shrink(&mut self.rank.entries, |entry| entry_hash(entry.hash));
     }
 
-    /// Drops every entry of the rank.
+    /// Drops every entry of the rank, and the memory they had: or the next wipe would cost what the
+    /// rank once held.
     pub(super) fn wipe(&mut self) {
-        let mut entries = core::mem::replace(&mut self.rank.entries, HashTable::new());
-        let capacity = entries.capacity();
+        let entries: Entries = core::mem::take(&mut self.rank.entries);
         *self.entries -= entries.len() as u64;
-        for entry in entries.drain() {
+        for entry in entries.iter() {
             match entry.position {
                 Position::Unplaced => {}
-                Position::Held(id) => self.rank.held.cancel(id, self.domain),
+                Position::Held(held) => self.rank.held.cancel(held, self.domain),
                 Position::At(node) => {
                     self.nodes.set_lanes(node, self.number, entry.lanes(), 0);
                     self.nodes.detach(self.domain, node);
                 }
-                Position::Ambiguous(node) => {
-                    if let Some(node) = node {
-                        self.nodes.detach(self.domain, node);
-                    }
-                }
+                Position::Ambiguous(Some(node)) => self.nodes.detach(self.domain, node),
+                Position::Ambiguous(None) => {}
             }
         }
-        // A small table is used again; a large one is given back, or the next wipe would cost what
-        // it once held.
-        if capacity <= 1_024 {
-            self.rank.entries = entries;
-        }
-        self.rank.tally = super::rank::Tally::default();
+        self.rank.tally = Tally::default();
     }
 }

@@ -5,12 +5,13 @@
 //! * an entry has copies (it is *resident*), or placed blocks below it that still need to know where
 //!   they hang (it is *remembered*); else it is not in the table;
 //! * an entry has one node for life: its position may become ambiguous, it never moves;
-//! * `children` counts the entries of this rank placed under this one by hash, so every placed
+//! * `children` counts the entries of this rank placed under this one, so every placed
 //!   block's ancestors are entries of the same rank. A rank never depends on another's blocks;
 //! * the node's holder list has this entry's lanes while it is placed and resident, else nothing;
 //! * the tallies equal what the table says.
 
 use super::domain::DomainId;
+use super::entries::{Entries, EntryId};
 use super::held::{HeldAside, HeldId};
 use super::lanes::{Lane, Lanes};
 use super::limits::Duplicates;
@@ -18,9 +19,6 @@ use super::node::NodeId;
 use crate::event::ResidencyDomain;
 use crate::id::{BlockHash, RankKey};
 use crate::wire::SourceIdentity;
-use core::hash::BuildHasher;
-use hashbrown::HashTable;
-use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 /// Where an entry is in its domain's tree.
@@ -59,18 +57,19 @@ impl Position {
 pub(super) enum Anchor {
     /// The block is the first of its chain.
     Root,
-    /// The parent is here.
-    Node(NodeId),
+    /// The parent is this entry, at this node.
+    Under(EntryId, NodeId),
     /// The parent's place is contradicted.
     Ambiguous,
     /// The parent has no place.
     Unknown,
 }
 
-impl From<Position> for Anchor {
-    fn from(position: Position) -> Self {
+impl Anchor {
+    /// What an entry with this position says to the block after it.
+    pub(super) fn of(id: EntryId, position: Position) -> Self {
         match position {
-            Position::At(node) => Self::Node(node),
+            Position::At(node) => Self::Under(id, node),
             Position::Ambiguous(_) => Self::Ambiguous,
             Position::Unplaced | Position::Held(_) => Self::Unknown,
         }
@@ -88,8 +87,8 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) hash: BlockHash,
-    /// The hash it was placed under; means something only when its node has a parent.
-    pub(super) parent: BlockHash,
+    /// The entry it was placed under, if it has a node and is not the first of its chain.
+    pub(super) parent: Option<EntryId>,
     pub(super) children: u32,
     pub(super) position: Position,
     pub(super) slots: SmallVec<[Slot; 2]>,
@@ -110,7 +109,7 @@ impl Entry {
     pub(super) fn new(hash: BlockHash) -> Self {
         Self {
             hash,
-            parent: BlockHash(0),
+            parent: None,
             children: 0,
             position: Position::Unplaced,
             slots: SmallVec::new(),
@@ -177,7 +176,7 @@ pub(super) struct Rank {
     pub(super) domain: DomainId,
     pub(super) identity: SourceIdentity,
     pub(super) duplicates: Duplicates,
-    pub(super) entries: HashTable<Entry>,
+    pub(super) entries: Entries,
     pub(super) held: HeldAside,
     pub(super) lanes: Lanes,
     pub(super) tally: Tally,
@@ -215,10 +214,6 @@ impl Tally {
     }
 }
 
-pub(super) fn entry_hash(hash: BlockHash) -> u64 {
-    FxBuildHasher.hash_one(hash.0)
-}
-
 impl Rank {
     pub(super) fn new(
         key: RankKey,
@@ -231,7 +226,7 @@ impl Rank {
             domain,
             identity,
             duplicates,
-            entries: HashTable::new(),
+            entries: Entries::default(),
             held: HeldAside::default(),
             lanes: Lanes::default(),
             tally: Tally::default(),
@@ -239,10 +234,6 @@ impl Rank {
     }
 
     pub(super) fn get(&self, hash: BlockHash) -> Option<&Entry> {
-        self.entries.find(entry_hash(hash), |entry| entry.hash == hash)
-    }
-
-    pub(super) fn get_mut(&mut self, hash: BlockHash) -> Option<&mut Entry> {
-        self.entries.find_mut(entry_hash(hash), |entry| entry.hash == hash)
+        self.entries.find(hash).map(|id| self.entries.get(id))
     }
 }

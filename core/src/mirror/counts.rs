@@ -2,6 +2,7 @@
 
 use crate::event::{EventBatch, EventKind};
 use crate::index::Applied;
+use core::ops::AddAssign;
 
 /// Counters of one source since it was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,39 @@ impl SourceCounts {
             };
             *counter += 1;
         }
+        self.applied += applied;
+    }
+}
+
+impl AddAssign for SourceCounts {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            live_messages,
+            live_bytes,
+            replayed_messages,
+            replayed_bytes,
+            unreadable,
+            damaged,
+            foreign,
+            applied_messages,
+            stored_events,
+            removed_events,
+            cleared_events,
+            skipped_events,
+            applied,
+        } = other;
+        self.live_messages += live_messages;
+        self.live_bytes += live_bytes;
+        self.replayed_messages += replayed_messages;
+        self.replayed_bytes += replayed_bytes;
+        self.unreadable += unreadable;
+        self.damaged += damaged;
+        self.foreign += foreign;
+        self.applied_messages += applied_messages;
+        self.stored_events += stored_events;
+        self.removed_events += removed_events;
+        self.cleared_events += cleared_events;
+        self.skipped_events += skipped_events;
         self.applied += applied;
     }
 }

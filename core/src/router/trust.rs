@@ -1,8 +1,9 @@
 //! What a query may believe of a rank.
 
-/// What a query may believe of a rank (`system.md` §2), least first.
-///
-/// The first three are never answered from; the others are in falling order of belief downwards.
+use core::fmt;
+
+/// What a query may believe of a rank (`system.md` §2). The order is total: a later variant promises
+/// more, so "at least" is `>=`. The first three are never answered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
     /// Nobody publishes for the rank.
@@ -22,15 +23,15 @@ pub enum Trust {
 }
 
 impl Trust {
-    /// Every level, least first.
+    /// Every level, the most trusted first.
     pub const ALL: [Self; 7] = [
-        Self::Missing,
-        Self::Ambiguous,
-        Self::Fenced,
-        Self::Suspect,
-        Self::Partial,
-        Self::CatchingUp,
         Self::Exact,
+        Self::CatchingUp,
+        Self::Partial,
+        Self::Suspect,
+        Self::Fenced,
+        Self::Ambiguous,
+        Self::Missing,
     ];
 
     /// The stable snake_case name.
@@ -52,6 +53,17 @@ impl Trust {
             Self::Suspect | Self::Partial | Self::CatchingUp | Self::Exact => true,
             Self::Missing | Self::Ambiguous | Self::Fenced => false,
         }
+    }
+
+    /// Reads a least wanted trust: one of the four levels that may answer, by its exact name.
+    pub fn parse_minimum(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.answers() && level.name() == name)
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -108,6 +120,33 @@ impl TrustReason {
             Self::Orphan => "orphan",
             Self::Capacity => "capacity",
             Self::Gap => "gap",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_in_strictly_falling_order() {
+        assert!(Trust::ALL.windows(2).all(|pair| pair[0] > pair[1]));
+    }
+
+    #[test]
+    fn only_answering_levels_are_minima() {
+        for (name, expected) in [
+            ("exact", Some(Trust::Exact)),
+            ("catching_up", Some(Trust::CatchingUp)),
+            ("partial", Some(Trust::Partial)),
+            ("suspect", Some(Trust::Suspect)),
+            ("fenced", None),
+            ("ambiguous", None),
+            ("missing", None),
+            ("EXACT", None),
+            ("", None),
+        ] {
+            assert_eq!(Trust::parse_minimum(name), expected, "{name}");
         }
     }
 }

@@ -1,13 +1,12 @@
 //! The batch envelope, and one odd event as one odd event (`wire.md` §2, rule B22).
 
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, Fault, is_array, is_map};
 use super::draft::Draft;
 use super::error::DecodeError;
-use super::layout_array::{is_array, is_map};
 use super::reader::Reader;
 use super::scratch::Scratch;
 use super::source::{Limits, SourceIdentity};
-use crate::event::{BatchRank, EventBatch, EventRecord, SkipReason};
+use crate::event::{BatchRank, EventBatch, EventRecord};
 use crate::id::Rank;
 
 /// Decodes messages and owns the buffers for it. Make one per reading task, not one per source.
@@ -98,26 +97,10 @@ impl Reader<'_, '_> {
         let pairs = self.cursor.map().map_err(|fault| DecodeError::of(fault, "map", 0))?;
         let mut has_events = false;
         for _ in 0..pairs {
-            let offset = self.cursor.position;
-            let key = match self.cursor.text() {
-                Ok(key) => key,
-                Err(Fault::Framing) if has_events => {
-                    self.out.cut = true;
-                    break;
-                }
-                Err(fault) => return Err(DecodeError::of(fault, "key", offset)),
-            };
-            match key {
-                b"ts" => self.timestamp()?,
-                b"events" => {
-                    has_events = true;
-                    self.out.records.clear();
-                    self.out.hashes.clear();
-                    self.out.locals.clear();
-                    self.events()?;
-                }
-                b"data_parallel_rank" | b"dp_rank" | b"attn_dp_rank" => self.rank()?,
-                _ => self.unknown_value()?,
+            match self.map_field(&mut has_events) {
+                Ok(()) => {}
+                Err(DecodeError::Truncated { .. }) if has_events => self.out.cut = true,
+                Err(error) => return Err(error),
             }
             if self.out.cut {
                 break;
@@ -126,12 +109,30 @@ impl Reader<'_, '_> {
         if has_events { Ok(()) } else { Err(DecodeError::NoEvents) }
     }
 
+    fn map_field(&mut self, has_events: &mut bool) -> Result<(), DecodeError> {
+        let offset = self.cursor.position;
+        let key = self.cursor.text().map_err(|fault| DecodeError::of(fault, "key", offset))?;
+        match key {
+            b"ts" => self.timestamp(),
+            b"events" => {
+                self.out.records.clear();
+                self.out.hashes.clear();
+                self.out.locals.clear();
+                self.events()?;
+                *has_events = true;
+                Ok(())
+            }
+            b"data_parallel_rank" | b"dp_rank" | b"attn_dp_rank" => self.rank(),
+            _ => self.unknown_value(),
+        }
+    }
+
     fn unknown_value(&mut self) -> Result<(), DecodeError> {
         let offset = self.cursor.position;
         match self.cursor.skip(self.limits.depth) {
             Ok(()) => Ok(()),
             Err(Fault::Framing) => Err(DecodeError::Truncated { offset }),
-            Err(Fault::Malformed | Fault::OverLimit | Fault::UnknownEvent) => {
+            Err(Fault::Malformed | Fault::OverLimit) => {
                 Err(DecodeError::TooDeep { offset, limit: self.limits.depth })
             }
         }
@@ -249,11 +250,7 @@ impl Reader<'_, '_> {
         self.cursor.position = start;
         self.cursor.step_over()?;
         let mut record = EventRecord::new(draft.kind());
-        record.skip = Some(match fault {
-            Fault::UnknownEvent => SkipReason::UnknownEvent,
-            Fault::OverLimit => SkipReason::OverLimit,
-            Fault::Framing | Fault::Malformed => SkipReason::Malformed,
-        });
+        record.skip = Some(draft.reason(fault));
         Ok(record)
     }
 }

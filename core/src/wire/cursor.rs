@@ -11,8 +11,6 @@ pub(crate) enum Fault {
     Malformed,
     /// More hashes or tokens than a message may hold.
     OverLimit,
-    /// An event tag that is none of ours.
-    UnknownEvent,
 }
 
 /// An integer as the wire has it.
@@ -242,6 +240,16 @@ impl<'a> Cursor<'a> {
             }
         }
     }
+}
+
+/// Whether a marker begins an array.
+pub(crate) const fn is_array(marker: u8) -> bool {
+    matches!(marker, 0x90..=0x9f | 0xdc | 0xdd)
+}
+
+/// Whether a marker begins a map.
+pub(crate) const fn is_map(marker: u8) -> bool {
+    matches!(marker, 0x80..=0x8f | 0xde | 0xdf)
 }
 
 /// The fault of a marker of another type: the reserved marker starts no value at all.

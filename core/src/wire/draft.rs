@@ -1,7 +1,8 @@
 //! An event while it is being read.
 
+use super::cursor::Fault;
 use super::enums::{Locality, Ownership, Tag};
-use crate::event::{EventKind, EventRecord, Span};
+use crate::event::{EventKind, EventRecord, SkipReason, Span};
 
 /// Fields of an event as far as they have been read. In a map the tag may come last, so nothing is
 /// judged before the event ends.
@@ -9,6 +10,8 @@ use crate::event::{EventKind, EventRecord, Span};
 pub(crate) struct Draft {
     /// What the event says it is.
     pub(crate) tag: Option<Tag>,
+    /// Whether a tag was there that is none of ours.
+    pub(crate) unknown_tag: bool,
     /// The record; its kind, skip, placement, tier and domain are settled at the end.
     pub(crate) record: EventRecord,
     /// The medium's name; empty = none named.
@@ -29,6 +32,7 @@ impl Draft {
     pub(crate) const fn new() -> Self {
         Self {
             tag: None,
+            unknown_tag: false,
             record: EventRecord::new(EventKind::Unreadable),
             medium: Span::EMPTY,
             event_type: false,
@@ -38,6 +42,26 @@ impl Draft {
             has_hashes: false,
             has_tokens: false,
             has_block_size: false,
+        }
+    }
+
+    /// Takes a tag; an unknown one does no harm beside a known one.
+    #[inline]
+    pub(crate) const fn take_tag(&mut self, tag: Option<Tag>) {
+        match tag {
+            Some(_) => self.tag = tag,
+            None => self.unknown_tag = true,
+        }
+    }
+
+    /// Why the event cannot be applied, given the fault that ended its reading.
+    pub(crate) const fn reason(&self, fault: Fault) -> SkipReason {
+        match fault {
+            Fault::OverLimit => SkipReason::OverLimit,
+            Fault::Framing | Fault::Malformed if self.tag.is_none() && self.unknown_tag => {
+                SkipReason::UnknownEvent
+            }
+            Fault::Framing | Fault::Malformed => SkipReason::Malformed,
         }
     }
 

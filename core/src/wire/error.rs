@@ -93,9 +93,7 @@ impl DecodeError {
     pub(crate) const fn of(fault: Fault, field: &'static str, offset: usize) -> Self {
         match fault {
             Fault::Framing => Self::Truncated { offset },
-            Fault::Malformed | Fault::OverLimit | Fault::UnknownEvent => {
-                Self::WrongType { field, offset }
-            }
+            Fault::Malformed | Fault::OverLimit => Self::WrongType { field, offset },
         }
     }
 }

@@ -5,7 +5,7 @@
 //! something we do not know. The last kind is mixed into the block's seed as it stands on the wire,
 //! so that a query without it never matches.
 
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, Fault, narrow};
 use crate::event::Span;
 use crate::hash::multimodal::{mm_hash_bytes, padded_mm_hash};
 use crate::hash::verbatim_part;
@@ -45,7 +45,7 @@ fn item<'a>(cursor: &mut Cursor<'a>) -> Result<Item<'a>, Fault> {
                 return Ok(Item::Object(hash));
             }
             let end = cursor.since(start);
-            let len = super::cursor::narrow(text.len());
+            let len = narrow(text.len());
             let span = Span { start: end.start + (end.len - len), len };
             return Ok(Item::Text(text, span));
         }
@@ -96,7 +96,7 @@ pub(crate) fn find_salt(payload: &[u8], keys: Span, lora: &[u8]) -> Result<Span,
             // Bytes that are no text name no salt.
         } else if let Some(rest) = text.strip_prefix(SALT_TAG) {
             if !rest.is_empty() {
-                let len = super::cursor::narrow(rest.len());
+                let len = narrow(rest.len());
                 return Ok(Span { start: span.start + (span.len - len), len });
             }
         } else if bare.is_empty() {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Lists up to this long are searched for repeats by comparing all pairs.
 const PAIRWISE: usize = 8;
 /// Slots a lookup may visit before the table is given up as crowded by intent.
-const MAX_PROBES: usize = 16;
+const MAX_PROBES: usize = 32;
 
 /// One hash: an integer keeps its two's-complement bits, bytes give their last eight.
 #[inline]
@@ -95,7 +95,7 @@ fn repeated_in_table(
     parent: Option<BlockHash>,
     table: &mut Vec<u64>,
 ) -> Option<bool> {
-    let bits = hashes.len().saturating_mul(2).next_power_of_two().trailing_zeros() + 1;
+    let bits = hashes.len().saturating_mul(2).next_power_of_two().trailing_zeros();
     let slots = 1_usize << bits;
     table.clear();
     table.resize(slots, 0);

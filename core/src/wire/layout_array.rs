@@ -1,10 +1,9 @@
 //! Events as arrays: fields by position (`wire.md` §3.4).
 
-use super::cursor::{Fault, wrong};
+use super::cursor::{Fault, is_map};
 use super::draft::Draft;
 use super::enums::{Ownership, Tag};
 use super::reader::Reader;
-use crate::event::Span;
 
 /// Elements of a store that must be there: tag, hashes, parent, tokens, block size.
 const STORED_MINIMUM: usize = 5;
@@ -17,8 +16,8 @@ impl Reader<'_, '_> {
         if count == 0 {
             return Err(Fault::Malformed);
         }
-        let tag = Tag::parse(self.cursor.text()?).ok_or(Fault::UnknownEvent)?;
-        draft.tag = Some(tag);
+        draft.take_tag(Tag::parse(self.cursor.text()?));
+        let tag = draft.tag.ok_or(Fault::Malformed)?;
         match tag {
             Tag::Stored => self.array_stored(count, draft),
             Tag::Removed => self.array_removed(count, draft),
@@ -83,7 +82,7 @@ impl Reader<'_, '_> {
     #[inline]
     fn lora_or_metadata(&mut self, draft: &mut Draft) -> Result<(), Fault> {
         match self.cursor.peek()? {
-            0x80..=0x8f | 0xde | 0xdf => self.metadata(draft),
+            marker if is_map(marker) => self.metadata(draft),
             _ => {
                 draft.record.lora = self.name()?;
                 Ok(())
@@ -103,35 +102,5 @@ impl Reader<'_, '_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether a marker begins an array.
-pub(crate) const fn is_array(marker: u8) -> bool {
-    matches!(marker, 0x90..=0x9f | 0xdc | 0xdd)
-}
-
-/// Whether a marker begins a map.
-pub(crate) const fn is_map(marker: u8) -> bool {
-    matches!(marker, 0x80..=0x8f | 0xde | 0xdf)
-}
-
-impl Reader<'_, '_> {
-    /// Reads an event in the layout its first byte tells.
-    #[inline]
-    pub(crate) fn event(&mut self, draft: &mut Draft) -> Result<(), Fault> {
-        let marker = self.cursor.peek()?;
-        if is_array(marker) {
-            self.array_event(draft)
-        } else if is_map(marker) {
-            self.map_event(draft)
-        } else {
-            Err(wrong(marker))
-        }
-    }
-
-    /// The span of a text that was just read.
-    pub(crate) fn text_span(&mut self) -> Result<Span, Fault> {
-        self.cursor.text_or_nil()?.ok_or(Fault::Malformed)
     }
 }

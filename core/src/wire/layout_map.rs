@@ -83,19 +83,12 @@ impl Reader<'_, '_> {
 
     #[inline]
     fn tag(&mut self, draft: &mut Draft) -> Result<(), Fault> {
-        let name = self.cursor.text()?;
-        // An unknown type beside a known `event_type` does no harm.
-        match Tag::parse(name) {
-            Some(tag) => draft.tag = Some(tag),
-            None if draft.event_type => {}
-            None => return Err(Fault::UnknownEvent),
-        }
+        draft.take_tag(Tag::parse(self.cursor.text()?));
         Ok(())
     }
 
     fn event_type(&mut self, draft: &mut Draft) -> Result<(), Fault> {
-        let name = self.cursor.text()?;
-        draft.tag = Some(Tag::parse_event_type(name).ok_or(Fault::UnknownEvent)?);
+        draft.take_tag(Tag::parse_event_type(self.cursor.text()?));
         draft.event_type = true;
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::scratch::Keyed;
 use super::source::SourceIdentity;
 use super::tokens::TokenBytes;
 use crate::event::EventRecord;
-use crate::hash::multimodal::{map_exact, map_image_runs};
+use crate::hash::multimodal::local_hash_with_objects;
 use crate::hash::{local_hash, verbatim_part};
 use crate::id::LocalHash;
 use alloc::vec::Vec;
@@ -94,33 +94,12 @@ fn hash_keyed(
         out.push(if scratch.objects.is_empty() {
             local_hash(block.as_flattened(), seed)
         } else {
-            hash_with_objects(block, seed, source, scratch)
+            let Keyed { objects, words, bytes } = scratch;
+            words.clear();
+            words.extend(block.iter().map(|&token| u32::from_le_bytes(token)));
+            let (image, video) = (source.image_token_id, source.video_token_id);
+            local_hash_with_objects(words, objects, image, video, seed, bytes)
         });
     }
     Ok(())
-}
-
-/// A block with multimodal objects: its placeholders become the objects' tokens where they can be
-/// assigned, else the objects' hashes follow the tokens (§7.1, LH-2).
-fn hash_with_objects(
-    block: &[TokenBytes],
-    seed: u64,
-    source: &SourceIdentity,
-    scratch: &mut Keyed,
-) -> LocalHash {
-    let Keyed { objects, words, bytes } = scratch;
-    words.clear();
-    words.extend(block.iter().map(|&token| u32::from_le_bytes(token)));
-    let mapped = match (source.image_token_id, source.video_token_id) {
-        (image, Some(video)) => map_exact(words, image, video, objects),
-        (Some(image), None) => map_image_runs(words, image, objects),
-        (None, None) => false,
-    };
-    bytes.clear();
-    bytes.extend(words.iter().flat_map(|token| token.to_le_bytes()));
-    if !mapped {
-        objects.sort_unstable();
-        bytes.extend(objects.iter().flat_map(|object| object.to_le_bytes()));
-    }
-    local_hash(bytes, seed)
 }

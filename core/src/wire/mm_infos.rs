@@ -3,8 +3,7 @@
 //! An entry is `{"mm_objects": [..]}`, an object `{"mm_hash": n, ..}`; structs written as arrays,
 //! `[[..]]` and `[n, ..]`, read alike. Offsets are not used.
 
-use super::cursor::{Cursor, Fault};
-use super::layout_array::{is_array, is_map};
+use super::cursor::{Cursor, Fault, is_array, is_map};
 use crate::event::Span;
 use alloc::vec::Vec;
 
@@ -110,8 +109,12 @@ mod tests {
     use super::*;
     use alloc::vec;
 
+    fn span(bytes: &[u8]) -> Span {
+        Span { start: 0, len: u32::try_from(bytes.len()).expect("short") }
+    }
+
     fn blocks(bytes: &[u8], count: usize) -> Result<Vec<Vec<u64>>, Fault> {
-        let span = Span { start: 0, len: u32::try_from(bytes.len()).expect("short") };
+        let span = span(bytes);
         let mut infos = MmInfos::new(bytes, span)?;
         let mut out = Vec::new();
         for _ in 0..count {
@@ -137,8 +140,7 @@ mod tests {
     fn anything_else_is_no_list_of_objects() {
         for bytes in [&b"\x91\x05"[..], b"\x05", b"\x91\x81\xaamm_objects\x91\x80", b"\x91\x91\x05"]
         {
-            let span = Span { start: 0, len: u32::try_from(bytes.len()).expect("short") };
-            assert!(!valid(bytes, span), "{bytes:?}");
+            assert!(!valid(bytes, span(bytes)), "{bytes:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the fields that both event layouts share.
 
-use super::cursor::{Cursor, Fault};
+use super::cursor::{Cursor, Fault, is_array, is_map, narrow, wrong};
 use super::draft::Draft;
 use super::mm_infos;
 use super::scratch::Scratch;
@@ -22,15 +22,28 @@ pub(crate) struct Reader<'p, 'd> {
 }
 
 impl Reader<'_, '_> {
+    /// Reads an event in the layout that its first byte tells.
+    #[inline]
+    pub(crate) fn event(&mut self, draft: &mut Draft) -> Result<(), Fault> {
+        let marker = self.cursor.peek()?;
+        if is_array(marker) {
+            self.array_event(draft)
+        } else if is_map(marker) {
+            self.map_event(draft)
+        } else {
+            Err(wrong(marker))
+        }
+    }
+
     /// Reads a list of hashes over whatever this event's list was before.
     #[inline]
     pub(crate) fn hashes(&mut self, draft: &mut Draft) -> Result<(), Fault> {
         self.out.hashes.truncate(self.first_hash);
-        let held = super::cursor::narrow(self.first_hash);
+        let held = narrow(self.first_hash);
         let budget = self.limits.hashes.saturating_sub(held);
         hashes::read_list(&mut self.cursor, budget, &mut self.out.hashes)?;
         let count = self.out.hashes.len().saturating_sub(self.first_hash);
-        draft.record.hashes = Span { start: held, len: super::cursor::narrow(count) };
+        draft.record.hashes = Span { start: held, len: narrow(count) };
         draft.has_hashes = true;
         Ok(())
     }

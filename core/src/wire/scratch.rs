@@ -5,8 +5,10 @@ use crate::event::EventBatch;
 use crate::hash::seed_of;
 use alloc::vec::Vec;
 
-/// Elements a buffer may always keep.
+/// Elements a buffer of numbers may always keep.
 const KEEP: usize = 16_384;
+/// Records, which are some twenty times as big, that may always be kept.
+const KEEP_RECORDS: usize = 1_024;
 /// Messages in a row that must have used little of a big buffer before it is given back.
 const CALM: u32 = 64;
 
@@ -65,12 +67,21 @@ impl Scratch {
     /// `out` is cleared, so that its lengths still tell what the last message needed.
     #[inline]
     pub(crate) fn give_back(&mut self, out: &mut EventBatch) {
-        let big = wasteful(self.tokens.capacity(), self.most_tokens)
-            || wasteful(self.table.capacity(), 0)
-            || wasteful(self.keyed.words.capacity(), 0)
-            || wasteful(out.records.capacity(), out.records.len())
-            || wasteful(out.hashes.capacity(), out.hashes.len())
-            || wasteful(out.locals.capacity(), out.locals.len());
+        let keyed = &mut self.keyed;
+        let big = wasteful(self.tokens.capacity(), self.most_tokens, KEEP)
+            || wasteful(self.table.capacity(), self.table.len(), KEEP)
+            || wasteful(keyed.objects.capacity(), keyed.objects.len(), KEEP)
+            || wasteful(keyed.words.capacity(), keyed.words.len(), KEEP)
+            || wasteful(keyed.bytes.capacity(), keyed.bytes.len(), KEEP)
+            || wasteful(self.seed.lora.capacity(), self.seed.lora.len(), KEEP)
+            || wasteful(self.seed.salt.capacity(), self.seed.salt.len(), KEEP)
+            || wasteful(out.records.capacity(), out.records.len(), KEEP_RECORDS)
+            || wasteful(out.hashes.capacity(), out.hashes.len(), KEEP)
+            || wasteful(out.locals.capacity(), out.locals.len(), KEEP);
+        self.table.clear();
+        keyed.objects.clear();
+        keyed.words.clear();
+        keyed.bytes.clear();
         self.most_tokens = 0;
         if !big {
             self.calm = 0;
@@ -90,15 +101,16 @@ impl Scratch {
         self.table.clear();
         self.table.shrink_to(KEEP);
         self.keyed = Keyed::default();
+        self.seed = SeedMemo::default();
         out.clear();
-        out.records.shrink_to(KEEP);
+        out.records.shrink_to(KEEP_RECORDS);
         out.hashes.shrink_to(KEEP);
         out.locals.shrink_to(KEEP);
     }
 }
 
-fn wasteful(capacity: usize, used: usize) -> bool {
-    capacity > KEEP && used < capacity / 8
+fn wasteful(capacity: usize, used: usize, keep: usize) -> bool {
+    capacity > keep && used < capacity / 8
 }
 
 #[cfg(test)]
@@ -111,6 +123,9 @@ mod tests {
         let mut scratch = Scratch::default();
         let mut out = EventBatch::default();
         scratch.tokens.resize(1 << 20, TokenBytes::default());
+        scratch.table.resize(1 << 20, 0);
+        scratch.seed(&[b'x'; 1 << 17], b"");
+        scratch.seed(b"x", b"");
         out.hashes.resize(1 << 18, BlockHash(0));
         scratch.most_tokens = 1 << 20;
         for _ in 0..=CALM {
@@ -118,6 +133,8 @@ mod tests {
             out.clear();
         }
         assert!(scratch.tokens.capacity() <= KEEP);
+        assert!(scratch.table.capacity() <= KEEP);
+        assert!(scratch.seed.lora.capacity() <= KEEP);
         assert!(out.hashes.capacity() <= KEEP);
     }
 

@@ -1,6 +1,6 @@
 //! What an event amounts to once all of it has been read: skip reasons, placement, local hashes.
 
-use super::cursor::Fault;
+use super::cursor::{Fault, narrow};
 use super::draft::Draft;
 use super::enums::{Locality, Medium, Ownership, Tag};
 use super::extra_keys::{find_salt, trivial};
@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn settle_removed(&mut self, draft: &mut Draft) -> Result<(), Fault> {
+    fn settle_removed(&self, draft: &mut Draft) -> Result<(), Fault> {
         if !draft.has_hashes {
             return Err(Fault::Malformed);
         }
@@ -106,14 +106,13 @@ impl Reader<'_, '_> {
             &mut self.out.locals,
         )?;
         let added = self.out.locals.len() - first;
-        record.locals =
-            Span { start: super::cursor::narrow(first), len: super::cursor::narrow(added) };
+        record.locals = Span { start: narrow(first), len: narrow(added) };
         Ok(())
     }
 
     /// Tier, domain and skip reason of a store or a remove (PF-2, PF-4, PF-5, AD table).
     #[inline]
-    fn settle_residency(&mut self, draft: &mut Draft) {
+    fn settle_residency(&self, draft: &mut Draft) {
         let name = draft.medium.of(self.cursor.bytes);
         let medium = Medium::parse(name, draft.event_type);
         let record = &mut draft.record;

@@ -5,10 +5,9 @@
 //! decides, also for fewer than four of them: unlike TL-1, which would read the window of
 //! `[nil, kind, window]` as the group. Only where they do not fit are they told by type (TL-2).
 
-use super::cursor::Fault;
+use super::cursor::{Fault, is_array};
 use super::draft::Draft;
 use super::enums::{Locality, Ownership, spec_kind};
-use super::layout_array::is_array;
 use super::mm_infos;
 use super::reader::Reader;
 use crate::event::Span;
@@ -58,7 +57,7 @@ impl Reader<'_, '_> {
         }
         let marker = self.cursor.peek()?;
         Ok(match marker {
-            0xa0..=0xbf | 0xc4..=0xc6 | 0xd9..=0xdb => Element::Text(self.text_span()?),
+            0xa0..=0xbf | 0xc4..=0xc6 | 0xd9..=0xdb => Element::Text(self.name()?),
             0x00..=0x7f | 0xcc..=0xcf | 0xd0..=0xd3 | 0xe0..=0xff => {
                 let int = self.cursor.int()?;
                 match u32::try_from(int.bits) {

@@ -69,14 +69,12 @@ pub(crate) fn read(
 fn followers<const WINDOW: usize, const REACH: usize>(window: &[u8; REACH]) -> [u8; WINDOW] {
     let mut followers = [0_u8; WINDOW];
     let bytes = window.get(BEFORE..).unwrap_or_default();
-    let mut here = 0_u8;
-    for (follower, &byte) in followers.iter_mut().zip(bytes) {
+    for (here, (follower, &byte)) in (0_u8..).zip(followers.iter_mut().zip(bytes)) {
         let if_length = |holds: bool, length: u8| u8::from(holds).wrapping_neg() & (here + length);
         *follower = if_length(byte < 0x80, 1)
             | if_length(byte == 0xcc, 2)
             | if_length(byte == 0xcd, 3)
             | if_length(byte == 0xce, 5);
-        here += 1;
     }
     followers
 }

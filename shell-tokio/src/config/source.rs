@@ -2,12 +2,13 @@
 
 use super::BadValue;
 use crate::registry::{
-    DEFAULT_TENANT, Duplicates, Endpoint, EngineKind, InstanceName, ParsedKind, Registration,
-    Transports,
+    DEFAULT_TENANT, EngineKind, InstanceName, ParsedKind, Registration, parse_duplicates,
 };
+use crate::transport::Endpoint;
 use core::fmt;
 use core::num::NonZeroU32;
 use kvmirror_core::id::Rank;
+use kvmirror_core::index::Duplicates;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
@@ -148,7 +149,7 @@ impl SourceConfig {
         if self.duplicates.is_empty() {
             return Ok(Duplicates::default());
         }
-        Duplicates::parse(&self.duplicates).ok_or_else(|| {
+        parse_duplicates(&self.duplicates).ok_or_else(|| {
             BadValue::new(
                 "duplicates",
                 format!("{:?} is no known policy", self.duplicates),
@@ -159,8 +160,8 @@ impl SourceConfig {
 }
 
 fn endpoint(key: &str, text: &str) -> Result<Endpoint, BadValue> {
-    Endpoint::parse(text, Transports::TcpAndIpc)
-        .map_err(|error| BadValue::new(key, format!("{text:?}: {}", error.problem), error.fix))
+    Endpoint::parse(text, None)
+        .map_err(|error| BadValue::new(key, error.to_string(), "correct the address"))
 }
 
 fn typed(key: &str, value: &str) -> Result<toml::Value, BadValue> {

@@ -23,7 +23,7 @@ fn the_example_shows_every_default() {
     // Every key of the top level and of [follow] is written out, so that defaults cannot drift.
     let table: toml::Table = EXAMPLE.parse().unwrap();
     assert_eq!(table.len(), 7);
-    assert_eq!(table["follow"].as_table().unwrap().len(), 16);
+    assert_eq!(table["follow"].as_table().unwrap().len(), 20);
 
     let registrations = example.registrations().unwrap();
     assert_eq!(registrations[0].instance.as_str(), "engine-a");
@@ -91,7 +91,7 @@ fn errors_name_file_key_and_fix() {
         ),
         (
             &format!("{source}block_size = 4\nreplay = \"tcp://*:0\""),
-            ["serve.toml", "source[0].replay_endpoint", "reached"],
+            ["serve.toml", "source[0].replay_endpoint", "port 0"],
         ),
         (
             &format!("{source}block_size = 4\nmodel_name = \"n\""),
@@ -132,7 +132,7 @@ fn broken_source_texts_say_what_is_wrong() {
         ("instance=a,endpoint=tcp://h:1,model=m", "block_size"),
         ("instance=a,endpoint=tcp://h:1,model=,block_size=4", "empty"),
         ("instance=,endpoint=tcp://h:1,model=m,block_size=4", "empty"),
-        ("instance=a,endpoint=h:1,model=m,block_size=4", "transport"),
+        ("instance=a,endpoint=h:1,model=m,block_size=4", "not an address"),
         ("instance=a,endpoint=tcp://h:1,model=m,block_size=-4", "block_size"),
     ] {
         let mut config = ServeConfig::default();

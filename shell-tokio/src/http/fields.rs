@@ -265,7 +265,7 @@ mod tests {
     use super::super::HttpOptions;
     use super::super::{query, registration};
     use super::KNOWN;
-    use crate::trust::Trust;
+    use kvmirror_core::router::Trust;
     use proptest::prelude::*;
 
     /// A value of any shape, or text that is no JSON.

@@ -1,7 +1,8 @@
 //! Errors as problem objects (`http-api` §7).
 
 use crate::backend::BackendError;
-use crate::registry::{EndpointError, RegistryError};
+use crate::registry::RegistryError;
+use crate::transport::EndpointError;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
@@ -115,7 +116,12 @@ impl Problem {
     }
 
     pub(crate) fn endpoint(field: &'static str, error: &EndpointError) -> Self {
-        Self::new(Reason::InvalidValue, error.problem, error.fix).field(field)
+        Self::new(
+            Reason::InvalidValue,
+            error.to_string(),
+            "send tcp://host:port, the host being one that can be connected to",
+        )
+        .field(field)
     }
 
     fn body(&self) -> Value {

@@ -5,8 +5,8 @@ use super::problem::{Problem, Reason};
 use super::registration::tenant;
 use crate::backend::{Prompt, Query};
 use crate::registry::DEFAULT_TENANT;
-use crate::trust::Trust;
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
+use kvmirror_core::router::Trust;
 
 /// Reads a query by tokens.
 pub(crate) fn by_tokens(

@@ -4,10 +4,15 @@ use super::HttpOptions;
 use super::fields::{Fields, SALT, Spelling, TENANT};
 use super::problem::{Problem, Reason};
 use crate::registry::{
-    DEFAULT_TENANT, Duplicates, Endpoint, EngineKind, InstanceName, ParsedKind, Registration,
-    Transports, Unregistration,
+    DEFAULT_TENANT, EngineKind, InstanceName, ParsedKind, Registration, Unregistration,
+    parse_duplicates,
 };
+use crate::transport::Endpoint;
 use kvmirror_core::id::Rank;
+use kvmirror_core::index::Duplicates;
+
+/// Longest endpoint text, in bytes.
+const MAX_ENDPOINT_BYTES: usize = 512;
 
 /// Reads a registration. Texts are checked for length by the registry, which also serves the
 /// configuration.
@@ -72,15 +77,21 @@ fn endpoint(
     options: &HttpOptions,
 ) -> Result<Option<Endpoint>, Problem> {
     let Some(text) = fields.text(name)? else { return Ok(None) };
-    let endpoint = Endpoint::parse(&text, Transports::TcpOnly)
-        .map_err(|error| Problem::endpoint(name, &error))?;
+    let refuse = |problem: &str, fix: &'static str| {
+        Problem::new(Reason::InvalidValue, format!("{name} {problem}"), fix).field(name)
+    };
+    // Before anything repeats the text in an error.
+    if text.len() > MAX_ENDPOINT_BYTES {
+        return Err(refuse("is longer than 512 bytes", "send tcp://host:port"));
+    }
+    let endpoint = Endpoint::parse(&text, None).map_err(|error| Problem::endpoint(name, &error))?;
+    if matches!(endpoint, Endpoint::Ipc { .. }) {
+        let fix = "send tcp://host:port, or put the source into the configuration";
+        return Err(refuse("cannot be an ipc address over HTTP", fix));
+    }
     if !options.allows(&endpoint) {
-        return Err(Problem::new(
-            Reason::InvalidValue,
-            format!("{name} names a host that is not allowed"),
-            "use a host of allowed_hosts, or add it there",
-        )
-        .field(name));
+        let fix = "use a host of allowed_hosts, or add it there";
+        return Err(refuse("names a host that is not allowed", fix));
     }
     Ok(Some(endpoint))
 }
@@ -117,7 +128,7 @@ fn kind(fields: &Fields<'_>) -> Result<EngineKind, Problem> {
 
 fn duplicates(fields: &Fields<'_>) -> Result<Duplicates, Problem> {
     let Some(text) = fields.text("duplicates")? else { return Ok(Duplicates::default()) };
-    Duplicates::parse(&text).ok_or_else(|| {
+    parse_duplicates(&text).ok_or_else(|| {
         Problem::new(
             Reason::InvalidValue,
             "duplicates names no known policy",

@@ -5,8 +5,8 @@ use crate::backend::{
     InstanceAnswer, ListenerInfo, ListenerStatus, QueryAnswer, RankAnswer, WorkerInfo,
 };
 use crate::registry::{InstanceName, Unregistered};
-use crate::trust::Trust;
 use kvmirror_core::event::Tier;
+use kvmirror_core::router::{Trust, TrustReason};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn registered(spelling: Spelling, name: &InstanceName) -> Value {
@@ -87,7 +87,7 @@ fn row(instance: &InstanceAnswer, min_trust: Trust) -> (Value, Map<String, Value
     let mut scores = Map::new();
     for rank in &instance.ranks {
         let key = rank.rank.to_string();
-        let answering = rank.matched.filter(|_| rank.trust.may_answer() && rank.trust >= min_trust);
+        let answering = rank.matched.filter(|_| rank.trust.answers() && rank.trust >= min_trust);
         ranks.insert(key.clone(), rank_row(rank, answering));
         let Some(matched) = answering else { continue };
         let ends = Ends::of(matched, instance.block_size.get());
@@ -127,10 +127,10 @@ fn rank_row(rank: &RankAnswer, answering: Option<[u32; 4]>) -> Value {
     Value::Object(row)
 }
 
-fn trust(row: &mut Map<String, Value>, trust: Trust, reason: Option<&'static str>) {
+fn trust(row: &mut Map<String, Value>, trust: Trust, reason: Option<TrustReason>) {
     row.insert("trust".into(), trust.name().into());
     if let Some(reason) = reason.filter(|_| trust != Trust::Exact) {
-        row.insert("reason".into(), reason.into());
+        row.insert("reason".into(), reason.name().into());
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is registered: requests, facts and results.
 
 use super::domain::{DomainEvent, DomainId, DomainKey};
-use super::endpoint::Endpoint;
 use super::name::InstanceName;
+use crate::transport::Endpoint;
 use core::num::NonZeroU32;
 use kvmirror_core::id::{PublisherId, Rank, RankKey, WorkerId};
+use kvmirror_core::index::Duplicates;
 use kvmirror_core::wire::SourceIdentity;
 
 /// The tenant of a registration or query that names none.
@@ -50,29 +51,19 @@ impl EngineKind {
     }
 }
 
-/// How a repeated store of one block is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Duplicates {
-    /// Each store adds one holder; the block goes with the last remove.
-    #[default]
-    Counted,
-    /// A block is there or not; the first remove takes it away.
-    Set,
+/// The text of a policy for repeated stores.
+pub const fn duplicates_name(policy: Duplicates) -> &'static str {
+    match policy {
+        Duplicates::Counted => "counted",
+        Duplicates::Set => "set",
+    }
 }
 
-impl Duplicates {
-    /// The stable name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Counted => "counted",
-            Self::Set => "set",
-        }
-    }
-
-    /// Reads the exact name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Counted, Self::Set].into_iter().find(|policy| policy.name() == text)
-    }
+/// Reads the exact text of a policy for repeated stores.
+pub fn parse_duplicates(text: &str) -> Option<Duplicates> {
+    [Duplicates::Counted, Duplicates::Set]
+        .into_iter()
+        .find(|policy| duplicates_name(*policy) == text)
 }
 
 /// A wish to follow one rank of one instance (`http-api` §2).

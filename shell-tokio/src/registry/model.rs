@@ -1,6 +1,7 @@
 //! The registry against a list: any order of registering and leaving.
 
 use super::*;
+use crate::transport::Endpoint;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ fn any_step() -> impl Strategy<Value = Step> {
         |(name, tenant, model, rank, size, all, kind)| {
             let instance = InstanceName::text(name);
             if kind < 3 {
-                let endpoint = Endpoint::parse("tcp://h:1", Transports::TcpOnly).unwrap();
+                let endpoint = Endpoint::parse("tcp://h:1", None).unwrap();
                 let size = NonZeroU32::new(size).unwrap();
                 let registration = Registration::new(instance, endpoint, model, size);
                 let tenant = tenant.to_owned();

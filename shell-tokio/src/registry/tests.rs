@@ -1,6 +1,8 @@
 //! Every row of `http-api` §2 and §3 that does not depend on the spelling of a call.
 
 use super::*;
+use crate::transport::Endpoint;
+use kvmirror_core::index::Duplicates;
 
 fn registry() -> Registry {
     with_limits(RegistryLimits::default())
@@ -16,7 +18,7 @@ fn with_limits(limits: RegistryLimits) -> Registry {
 
 fn wish(instance: &str, rank: u32, port: u16) -> Registration {
     let endpoint = format!("tcp://127.0.0.1:{port}");
-    let endpoint = Endpoint::parse(&endpoint, Transports::TcpOnly).unwrap();
+    let endpoint = Endpoint::parse(&endpoint, None).unwrap();
     let block_size = NonZeroU32::new(4).unwrap();
     let name = InstanceName::text(instance);
     Registration { rank: Rank(rank), ..Registration::new(name, endpoint, "m", block_size) }
@@ -36,7 +38,7 @@ fn leave(instance: &str, tenant: Option<&str>, rank: Option<u32>) -> Unregistrat
 }
 
 fn endpoint(text: &str) -> Endpoint {
-    Endpoint::parse(text, Transports::TcpOnly).unwrap()
+    Endpoint::parse(text, None).unwrap()
 }
 
 #[test]
@@ -146,7 +148,7 @@ fn two_ranks_of_one_instance_are_followed_at_their_own_endpoints() {
     assert_eq!(a.worker, b.worker);
     let places: Vec<_> = registry
         .ranks_of(a.worker)
-        .map(|facts| (facts.registration.rank.0, facts.registration.endpoint.as_str().to_owned()))
+        .map(|facts| (facts.registration.rank.0, facts.registration.endpoint.to_string()))
         .collect();
     assert_eq!(
         places,

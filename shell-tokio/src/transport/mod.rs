@@ -137,7 +137,7 @@ impl Default for SubscribeOptions {
             topic: String::new(),
             connect_timeout: Duration::from_secs(2),
             backoff: (Duration::from_millis(100), Duration::from_secs(5)),
-            silence: Some(Duration::from_secs(60)),
+            silence: Some(Duration::from_secs(300)),
         }
     }
 }

@@ -3,16 +3,17 @@
 
 use core::num::NonZeroU32;
 use kvmirror_core::id::Rank;
+use kvmirror_core::router::{Trust, TrustReason};
 use kvmirror_tokio::answer::{RankState, answer, workers};
 use kvmirror_tokio::backend::{
     Backend, BackendError, ListenerState, ListenerStatus, Prompt, Query, QueryAnswer, WorkerInfo,
 };
 use kvmirror_tokio::metrics::{Snapshot, render};
 use kvmirror_tokio::registry::{
-    Endpoint, InstanceName, RankFacts, Registered, Registration, Registry, RegistryLimits,
-    Transports, Unregistered, Unregistration, WorkerFilter,
+    InstanceName, RankFacts, Registered, Registration, Registry, RegistryLimits, Unregistered,
+    Unregistration, WorkerFilter,
 };
-use kvmirror_tokio::trust::Trust;
+use kvmirror_tokio::transport::Endpoint;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -38,7 +39,7 @@ pub(crate) struct Example {
     /// The last query, as the backend saw it.
     last: Mutex<Option<Query>>,
     /// Trust of rank 1; rank 0 is exact.
-    second_rank: (Trust, &'static str),
+    second_rank: (Trust, TrustReason),
     pub(crate) stopping: AtomicBool,
     /// When set, every call fails with it.
     failure: Option<BackendError>,
@@ -59,7 +60,7 @@ impl Example {
         Self {
             registry: Mutex::new(Registry::new(limits, generator)),
             last: Mutex::new(None),
-            second_rank: (Trust::Partial, "history_unknown"),
+            second_rank: (Trust::Partial, TrustReason::HistoryUnknown),
             stopping: AtomicBool::new(false),
             failure: None,
         }
@@ -70,7 +71,7 @@ impl Example {
         let example = Self::empty();
         for (rank, port) in [(0, 15_557), (1, 15_558)] {
             let endpoint = format!("tcp://127.0.0.1:{port}");
-            let endpoint = Endpoint::parse(&endpoint, Transports::TcpOnly).unwrap();
+            let endpoint = Endpoint::parse(&endpoint, None).unwrap();
             let size = NonZeroU32::new(4).unwrap();
             let registration = Registration::new(InstanceName::integer(7), endpoint, "m", size);
             example.registry().register(Registration { rank: Rank(rank), ..registration }).unwrap();
@@ -78,7 +79,7 @@ impl Example {
         example
     }
 
-    pub(crate) fn second_rank(self, trust: Trust, reason: &'static str) -> Self {
+    pub(crate) fn second_rank(self, trust: Trust, reason: TrustReason) -> Self {
         Self { second_rank: (trust, reason), ..self }
     }
 
@@ -104,10 +105,10 @@ impl Example {
         let holds = facts.registration.instance.as_str() == "7";
         let (exact, partial) = (Trust::Exact, self.second_rank);
         match facts.registration.rank.0 {
-            _ if !holds => state(exact, "none", None, None, [0; 4]),
+            _ if !holds => state(exact, TrustReason::NoSource, None, None, [0; 4]),
             0 => {
                 let walk = [blocks.min(2), u32::from(blocks > 2), u32::from(blocks > 3), 0];
-                state(exact, "never shown", Some(41), Some(120), walk)
+                state(exact, TrustReason::NoSource, Some(41), Some(120), walk)
             }
             _ => state(partial.0, partial.1, Some(12), Some(80), [blocks.min(1), 0, 0, 0]),
         }
@@ -116,7 +117,7 @@ impl Example {
 
 fn state(
     trust: Trust,
-    reason: &'static str,
+    reason: TrustReason,
     cursor: Option<u64>,
     age_ms: Option<u64>,
     matched: [u32; 4],

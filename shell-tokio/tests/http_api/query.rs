@@ -3,10 +3,11 @@
 use crate::client::{Client, assert_superset};
 use crate::example::{ENGINE, Example, LOCALS, SEQUENCES};
 use core::num::NonZeroU32;
+use kvmirror_core::hash::{BASE_SEED, local_hashes, sequence_hashes};
 use kvmirror_core::id::{BlockHash, LocalHash, SequenceHash};
+use kvmirror_core::router::{Trust, TrustReason};
 use kvmirror_tokio::backend::Prompt;
 use kvmirror_tokio::http::HttpOptions;
-use kvmirror_tokio::trust::Trust;
 use serde_json::{Value, json};
 
 const D_QUERY: &str =
@@ -163,6 +164,16 @@ async fn engine_hashes_are_matched_within_one_instance() {
     assert_eq!(answer.json()["instances"]["7"]["longest_matched"], json!(16));
 }
 
+#[test]
+fn the_hashes_of_the_description_are_those_of_the_tokens() {
+    let tokens: Vec<u32> = (0..17).collect();
+    let (mut locals, mut sequence) = (Vec::new(), Vec::new());
+    local_hashes(&tokens, 4, false, BASE_SEED, &mut locals);
+    sequence_hashes(&locals, &mut sequence);
+    assert_eq!(locals, LOCALS.map(LocalHash));
+    assert_eq!(sequence, SEQUENCES.map(SequenceHash));
+}
+
 #[tokio::test]
 async fn a_list_of_one_is_equal_in_both() {
     assert_eq!(LOCALS[0], SEQUENCES[0]);
@@ -191,24 +202,24 @@ async fn ranks_below_the_asked_trust_show_their_trust_only() {
         assert_eq!(row["ranks"]["1"] == partial, !answers);
     }
     for trust in [Trust::Fenced, Trust::Ambiguous, Trust::Missing] {
-        let example = Example::running().second_rank(trust, "why");
+        let example = Example::running().second_rank(trust, TrustReason::Resetting);
         let answer = Client::over(example).post("/query", D_QUERY).await.json();
         let row = &answer["instances"]["7"];
-        assert_eq!(row["ranks"]["1"], json!({ "trust": trust.name(), "reason": "why" }));
+        assert_eq!(row["ranks"]["1"], json!({ "trust": trust.name(), "reason": "resetting" }));
         assert_eq!(row["dp"], json!({ "0": 8 }));
     }
 }
 
 #[tokio::test]
 async fn an_instance_without_an_answering_rank_keeps_its_row() {
-    let example = Example::running().second_rank(Trust::Fenced, "why");
+    let example = Example::running().second_rank(Trust::Fenced, TrustReason::Resetting);
     let client = Client::over(example);
     client.post("/unregister", r#"{"instance_id":7,"dp_rank":0}"#).await;
     let answer = client.post("/query", D_QUERY).await.json();
     let expected = json!({
         "instances": { "7": {
             "longest_matched": 0, "gpu": 0, "cpu": 0, "disk": 0, "dp": {}, "rank_matches": {},
-            "block_size": 4, "ranks": { "1": { "trust": "fenced", "reason": "why" } }
+            "block_size": 4, "ranks": { "1": { "trust": "fenced", "reason": "resetting" } }
         } },
         "scores": {}, "frequencies": []
     });

@@ -3,8 +3,9 @@
 use crate::client::Client;
 use crate::example::Example;
 use kvmirror_core::id::{Rank, RankKey};
+use kvmirror_core::index::Duplicates;
 use kvmirror_tokio::http::HttpOptions;
-use kvmirror_tokio::registry::{Duplicates, EngineKind, InstanceName, RankFacts, RegistryLimits};
+use kvmirror_tokio::registry::{EngineKind, InstanceName, RankFacts, RegistryLimits};
 use serde_json::{Value, json};
 
 const M_REGISTER: &str = r#"{"endpoint":"tcp://127.0.0.1:5557","replay_endpoint":"tcp://127.0.0.1:5558","type":"vLLM","modelname":"m","lora_name":"","tenant_id":"default","instance_id":"engine-a","block_size":16,"dp_rank":0,"additionalsalt":""}"#;
@@ -49,8 +50,8 @@ async fn every_field_arrives() {
         "video_token_id":4294967295,"topic":"ignored","unknown":[{}]}"#;
     assert_eq!(client.post("/register", body).await.status, 200);
     let RankFacts { registration: r, .. } = facts(&client, "a", "t", 3);
-    assert_eq!(r.endpoint.as_str(), "tcp://[::1]:1");
-    assert_eq!(r.replay_endpoint.unwrap().as_str(), "tcp://h:2");
+    assert_eq!(r.endpoint.to_string(), "tcp://[::1]:1");
+    assert_eq!(r.replay_endpoint.unwrap().to_string(), "tcp://h:2");
     assert_eq!((r.model.as_str(), r.block_size.get(), r.kind), ("m", 64, EngineKind::SgLang));
     assert_eq!((r.lora.as_str(), r.salt.as_str(), r.topic.as_str()), ("l", "s", ""));
     assert_eq!((r.duplicates, r.eagle), (Duplicates::Set, true));

@@ -144,7 +144,8 @@ fn an_error_leaves_nothing_behind() {
 
 #[test]
 fn one_odd_event_is_one_odd_event() {
-    let odd: [(&[u8], EventKind, SkipReason); 12] = [
+    let odd: [(&[u8], EventKind, SkipReason); 13] = [
+        (b"\x82\xa4type\xa4What\xa9token_ids\x05", EventKind::Unreadable, SkipReason::UnknownEvent),
         (b"\x92\xabBlockPinned\x91\x01", EventKind::Unreadable, SkipReason::UnknownEvent),
         (b"\x81\xa4type\xa4What", EventKind::Unreadable, SkipReason::UnknownEvent),
         (b"\x91\xa7Ignored", EventKind::Unreadable, SkipReason::IgnoredEvent),
@@ -198,6 +199,29 @@ fn broken_framing_cuts_the_batch() {
     assert_eq!(batch.records.len(), 3);
     let reserved = super::batch(&[unhex(P2), vec![0xc1]]);
     assert!(read(&reserved).cut);
+}
+
+#[test]
+fn a_map_batch_is_cut_only_behind_its_events() {
+    let mut events = vec![0x91];
+    events.extend(unhex(P2));
+    let tail = [
+        ("x", vec![0xcd, 1, 2]),
+        ("ts", vec![0xcb, 0, 0, 0, 0, 0, 0, 0, 0]),
+        ("dp_rank", vec![0xcc, 3]),
+    ];
+    let whole = map(&[&[("events", events)][..], &tail].concat());
+    let behind = whole.len() - (3 + 3) - (4 + 9) - (9 + 2);
+    assert!(!read(&whole).cut);
+    for end in behind..whole.len() {
+        let batch = read(&whole[..end]);
+        assert!(batch.cut, "cut at {end}");
+        assert_eq!(batch.hashes, [BlockHash(64)]);
+    }
+    let header = whole.len() - behind;
+    let result =
+        decode(&whole[..whole.len() - header - unhex(P2).len() - 1], &SourceIdentity::default());
+    assert!(matches!(result, Err(DecodeError::Truncated { .. })), "{result:?}");
 }
 
 #[test]

@@ -96,7 +96,8 @@ fn tails_of_removes() {
 
 #[test]
 fn reasons_keep_the_fields() {
-    let cases: [(&[(&str, Vec<u8>)], SkipReason); 5] = [
+    type Fields<'a> = &'a [(&'a str, Vec<u8>)];
+    let cases: [(Fields<'_>, SkipReason); 5] = [
         (&[("locality", text("REMOTE"))], SkipReason::NonLocalLocality),
         (&[("locality", text("local"))], SkipReason::NonLocalLocality),
         (&[("medium", text("gpu"))], SkipReason::UnknownMedium),

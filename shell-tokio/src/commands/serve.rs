@@ -1,0 +1,67 @@
+//! `kvmirror serve`: the router-side service until it is interrupted.
+
+use super::interrupt;
+use crate::config::{ConfigError, ServeConfig};
+use crate::serve::{ServeError, Service};
+use crate::ui::Ui;
+use clap::Args;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// Follow sources and answer prefix queries over HTTP.
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    /// Configuration file (TOML). Without one, every setting has its default.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address of the HTTP API; wins over the file. Default 127.0.0.1:7117.
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// A source to follow, as key=value pairs separated by commas; may be repeated. Example:
+    /// instance=engine-a,endpoint=tcp://127.0.0.1:5557,replay=tcp://127.0.0.1:5558,model=m,block_size=16
+    /// (further keys: rank, tenant, topic, lora, salt, type, duplicates=counted|set, eagle,
+    /// image_token_id, video_token_id).
+    #[arg(long = "source", value_name = "PAIRS")]
+    pub sources: Vec<String>,
+}
+
+impl ServeArgs {
+    /// The configuration that file and options add up to.
+    ///
+    /// # Errors
+    /// Every [`ConfigError`].
+    pub fn configuration(&self) -> Result<ServeConfig, ConfigError> {
+        let mut config = match &self.config {
+            Some(path) => ServeConfig::load(path)?,
+            None => ServeConfig::default(),
+        };
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        config.add_sources(&self.sources)?;
+        config.checked("--listen")?;
+        Ok(config)
+    }
+}
+
+/// Runs the service until ctrl-c or SIGTERM.
+///
+/// # Errors
+/// [`ServeError`] when it cannot start or ends by itself.
+pub async fn run<W: Write>(args: ServeArgs, ui: &mut Ui<W>) -> Result<(), ServeError> {
+    let config = args.configuration()?;
+    let mut service = Service::start(&config).await?;
+    ui.line(&format!(
+        "listening on http://{}, following {} configured sources; ctrl-c ends",
+        service.address,
+        config.sources.len()
+    ));
+    let failed = tokio::select! {
+        error = service.failed() => Some(error),
+        () = interrupt() => None,
+    };
+    ui.line("stopping");
+    service.stop().await;
+    failed.map_or(Ok(()), Err)
+}
