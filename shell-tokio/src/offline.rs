@@ -157,9 +157,10 @@ impl Offline {
         let base = *self.counts(rank);
         let seq = EventId(message.seq);
         let received = self.mirror.message(publisher(rank), seq, &message.payload, NOW);
-        let began = self.mirror.drain_notices().fold(false, |began, notice| {
-            began || matches!(notice, Notice::NewLife { rank: of, .. } if of == key(rank))
-        });
+        let began = self
+            .mirror
+            .drain_notices()
+            .any(|notice| matches!(notice, Notice::NewLife { rank: of, .. } if of == key(rank)));
         if !began {
             return Ok(Step { received, ended: None });
         }

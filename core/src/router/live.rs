@@ -211,7 +211,7 @@ impl<P: Payload> Slot<P> {
         Drained::Waits
     }
 
-    fn note_skipped(&mut self, first: EventId, cx: &mut Context<'_, P>) {
+    fn note_skipped(&self, first: EventId, cx: &mut Context<'_, P>) {
         let expected = self.follow.cursor.map_or(Some(first), super::next_id);
         if let Some(expected) = expected.filter(|expected| *expected < first) {
             let last = EventId(first.0 - 1);
