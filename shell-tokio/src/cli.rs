@@ -1,6 +1,7 @@
 //! The `kvmirror` command line: which command, where its output goes, how it ends.
 
-use crate::commands::{CommandError, EXIT_FAILED, decode, mirror, predict};
+use crate::commands::{CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, serve};
+use crate::demo::{self, DemoArgs};
 use crate::player::args::PlayArgs;
 use crate::player::command as play_command;
 use crate::ui::Ui;
@@ -29,6 +30,8 @@ Exit codes: 0 all is well, 1 the command worked and found something wrong (its -
 // A variant's own doc comment would hide the long help of its arguments.
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
+    Demo(DemoArgs),
+    Serve(serve::ServeArgs),
     Play(PlayArgs),
     Decode(decode::DecodeArgs),
     Mirror(mirror::MirrorArgs),
@@ -41,7 +44,14 @@ pub fn main() -> ExitCode {
     let mut ui = Ui::stderr();
     start_log(&mut ui);
     let result = match &cli.command {
-        Command::Play(args) => play(args.clone(), &mut ui),
+        Command::Demo(args) => online(async { Ok(verdict(demo::run(args).await?)) }),
+        Command::Serve(args) => online(async {
+            serve::run(args.clone(), &mut ui).await?;
+            Ok(ExitCode::SUCCESS)
+        }),
+        Command::Play(args) => {
+            online(async { Ok(play_command::run(args.clone(), &mut ui).await?) })
+        }
         Command::Decode(args) => offline(&mut ui, |out, ui| decode::run(args, out, ui)),
         Command::Mirror(args) => offline(&mut ui, |out, ui| mirror::run(args, out, ui)),
         Command::Predict(args) => offline(&mut ui, |out, ui| predict::run(args, out, ui)),
@@ -65,9 +75,16 @@ fn start_log(ui: &mut Ui<io::Stderr>) {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
 }
 
-fn play(args: PlayArgs, ui: &mut Ui<io::Stderr>) -> Result<ExitCode, Box<dyn Error>> {
+/// Runs a command that needs sockets.
+fn online(
+    command: impl Future<Output = Result<ExitCode, Box<dyn Error>>>,
+) -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    Ok(runtime.block_on(play_command::run(args, ui))?)
+    runtime.block_on(command)
+}
+
+fn verdict(well: bool) -> ExitCode {
+    if well { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FOUND) }
 }
 
 /// Runs a command that writes to standard output. A reader that has seen enough is no failure.
@@ -101,12 +118,21 @@ mod tests {
 
     #[test]
     fn every_command_documents_its_exit_codes() {
-        for name in ["decode", "mirror", "predict"] {
+        for name in ["demo", "serve", "decode", "mirror", "predict"] {
             let mut cli = Cli::command();
             let command = cli.find_subcommand_mut(name).expect("a command");
             let help = command.render_long_help().to_string();
-            assert!(help.contains("Exit codes: 0") && help.contains(".\n\nUsage:"), "{help}");
+            assert!(help.contains("Exit codes: 0"), "{help}");
         }
-        assert_eq!((crate::commands::EXIT_FOUND, EXIT_FAILED), (1, 2));
+        assert_eq!((EXIT_FOUND, EXIT_FAILED), (1, 2));
+    }
+
+    #[test]
+    fn the_long_help_of_the_arguments_is_shown() {
+        for (name, words) in [("play", "ROUTER"), ("mirror", "gap"), ("predict", "At least one")] {
+            let mut cli = Cli::command();
+            let command = cli.find_subcommand_mut(name).expect("a command");
+            assert!(command.render_long_help().to_string().contains(words), "{name}");
+        }
     }
 }
