@@ -35,7 +35,8 @@ fn sorted(dir: &Path) -> Vec<PathBuf> {
 fn cases() -> Vec<Case> {
     let mut captures = BTreeMap::new();
     let mut truths: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-    for path in sorted(Path::new(CAPTURES)).iter().flat_map(|dir| sorted(dir)) {
+    let dirs = sorted(Path::new(CAPTURES)).into_iter().filter(|path| path.is_dir());
+    for path in dirs.flat_map(|dir| sorted(&dir)) {
         let plain = path.to_str().expect("UTF-8").trim_end_matches(".gz").to_owned();
         if let Some(name) = plain.strip_suffix(".truth.json") {
             let name = name.rsplit_once(".life").map_or(name, |(name, _)| name);

@@ -27,7 +27,8 @@ fn right(predictions: &[Prediction]) -> usize {
 fn every_request_is_predicted_exactly() {
     let mut counts = BTreeMap::new();
     for dir in fs::read_dir(CAPTURES).expect("a directory") {
-        for file in fs::read_dir(dir.expect("an entry").path()).expect("a directory") {
+        let dir = dir.expect("an entry").path();
+        for file in fs::read_dir(dir).into_iter().flatten() {
             let path = file.expect("an entry").path();
             let name = path.file_name().and_then(|name| name.to_str()).expect("UTF-8").to_owned();
             if !name.starts_with("sequential") || !name.ends_with(".jsonl") {
