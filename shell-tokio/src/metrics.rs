@@ -164,11 +164,7 @@ pub fn render(snapshot: &Snapshot) -> String {
         "Sources that began a new life.",
         snapshot.new_lives,
     );
-    w.family(
-        "kvmirror_discarded_total",
-        Kind::Counter,
-        "Messages discarded, by reason.",
-    );
+    w.family("kvmirror_discarded_total", Kind::Counter, "Messages discarded, by reason.");
     for (reason, count) in &snapshot.discarded {
         w.sample(&[("reason", reason)], *count);
     }
