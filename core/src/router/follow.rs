@@ -54,8 +54,8 @@ pub(super) struct Follow<P> {
     pub(super) reply: Option<Reply<P>>,
     /// Completed answers in a row that brought nothing of a known hole (B18).
     pub(super) barren_rounds: u32,
-    /// The replay answered "nothing" about messages that exist: it is not asked again before the
-    /// transport comes back.
+    /// The replay answered "nothing" about messages that exist: until the transport comes back or a
+    /// new life begins, it is asked only by a background repair, which finds out if it has recovered.
     pub(super) replay_blind: bool,
     /// The replay answered "nothing" about messages that had come over a connection that was never
     /// interrupted: another "nothing" does not prove that nothing was published.

@@ -266,7 +266,11 @@ impl<P: Payload> Slot<P> {
         }
         if self.follow.cursor.is_none() {
             // Nobody can tell what came before; nothing is in the target yet.
-            self.follow.replay_blind = self.follow.barren_rounds > 0;
+            if self.follow.barren_rounds > 0 {
+                self.follow.replay_blind = true;
+                cx.shared.timers.cancel(&mut self.follow.probe);
+                self.arm_repair(cx);
+            }
             self.follow.base = Base::Incomplete(TrustReason::HistoryUnknown);
             return Drained::Again;
         }

@@ -351,10 +351,17 @@ impl<P: Payload> Slot<P> {
         self.follow.repair = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Repair));
     }
 
+    /// A replay that had nothing is tried again now and then.
+    pub(super) fn repair_if_blind(&mut self, cx: &mut Context<'_, P>) {
+        if self.follow.replay_blind {
+            self.arm_repair(cx);
+        }
+    }
+
     /// The repair timer fired.
     pub(super) fn repair_timer(&mut self, cx: &mut Context<'_, P>) {
         self.follow.repair = None;
-        if !self.can_ask() || !self.is_following() {
+        if !self.recoverable() || !self.is_following() {
             self.arm_repair(cx);
             return;
         }

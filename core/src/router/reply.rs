@@ -160,6 +160,7 @@ impl<P: Payload> Slot<P> {
             self.attempt_failed(cx);
             return;
         }
+        self.follow.replay_blind = false;
         let (runs, base) = from_known_point(source, reply.runs);
         self.finish_recovery(end_of(base), cx);
         self.follow.barren_rounds = 0;

@@ -207,6 +207,7 @@ impl<P: Payload> Slot<P> {
             self.start_initial(cx);
         } else {
             self.tell_initial(cx);
+            self.repair_if_blind(cx);
         }
         self.arm_probe(cx);
     }
@@ -316,7 +317,7 @@ impl<P: Payload> Slot<P> {
         (ids, base)
     }
 
-    fn recoverable(&self) -> bool {
+    pub(super) fn recoverable(&self) -> bool {
         self.active.is_some_and(|source| source.target.is_some())
     }
 

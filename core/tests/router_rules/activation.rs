@@ -188,7 +188,9 @@ fn the_publisher_may_have_nothing_when_messages_were_seen() {
         live 8 -> gap 7..8, skipped 7-7, emptying, now fenced, reset(hole) = fenced(resetting) @6
         ok -> initial_told, now partial, admit 8 = partial(initial_recovery)
         ok -> now partial = partial(hole) @8
-        wait -> - = partial(hole) @8
+        wait -> ask = partial(hole) @8
+        reply 0 1 2 3 4 5 6 7 8 -> recovered(healed), replace 0+1+2+3+4+5+6+7+8 = partial(hole) @8
+        ok -> now exact = exact @8
         ",
     );
 }

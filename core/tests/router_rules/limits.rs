@@ -2,6 +2,7 @@
 
 use crate::rig::{Rig, table};
 use kvmirror_core::router::{DiscardReason, Policy};
+use kvmirror_core::time::Micros;
 
 fn over_limit(rig: &Rig) -> u64 {
     rig.router.stats().discarded(DiscardReason::OverLimit)
@@ -76,19 +77,18 @@ fn a_live_only_source_over_the_limit_is_reset() {
 
 #[test]
 fn a_limit_of_zero_is_refused_by_name() {
-    let micros = kvmirror_core::time::Micros(0);
-    let zeroed: [(&str, fn(&mut Policy, kvmirror_core::time::Micros)); 7] = [
-        ("heal_max", |policy, zero| policy.heal_max = zero),
-        ("probe_max", |policy, zero| policy.probe_max = zero),
-        ("repair_max", |policy, zero| policy.repair_max = zero),
-        ("backoff_base", |policy, zero| policy.backoff_base = zero),
-        ("heal_base", |policy, zero| policy.heal_base = zero),
-        ("probe_first", |policy, zero| policy.probe_first = zero),
-        ("repair_base", |policy, zero| policy.repair_base = zero),
-    ];
-    for (name, zero) in zeroed {
-        let mut policy = Policy::default();
-        zero(&mut policy, micros);
+    let (good, zero) = (Policy::default(), Micros(0));
+    for (name, policy) in [
+        ("heal_max", Policy { heal_max: zero, ..good }),
+        ("probe_max", Policy { probe_max: zero, ..good }),
+        ("repair_max", Policy { repair_max: zero, ..good }),
+        ("backoff_base", Policy { backoff_base: zero, ..good }),
+        ("heal_base", Policy { heal_base: zero, ..good }),
+        ("probe_first", Policy { probe_first: zero, ..good }),
+        ("repair_base", Policy { repair_base: zero, ..good }),
+        ("attempt_timeout", Policy { attempt_timeout: zero, ..good }),
+        ("concurrency", Policy { concurrency: 0, ..good }),
+    ] {
         assert_eq!(policy.validated().expect_err(name).name, name);
     }
 }

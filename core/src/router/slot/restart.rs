@@ -104,6 +104,8 @@ impl<P: Payload> Slot<P> {
                 self.arm_probe(cx);
                 if repair {
                     self.arm_repair(cx);
+                } else {
+                    self.repair_if_blind(cx);
                 }
                 if runs.is_empty() {
                     self.follow.base = base;
