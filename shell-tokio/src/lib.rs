@@ -17,8 +17,10 @@
 //! | [`player`] | publishing a capture the way an engine does |
 //! | [`offline`] | a capture through the whole pipeline, without sockets |
 //! | [`truth`] | reading truth files: what an engine itself held and served |
-//! | [`commands`] | the commands that need no socket |
-//! | `cli` | the command line (feature `cli`) |
+//! | [`serve`] | the router-side service: a follower and its HTTP API |
+//! | [`signal`] | being told to end |
+//! | [`commands`] | the commands, apart from `play` and `demo` |
+//! | `cli`, `demo` | the command line; the whole system in one process (feature `cli`) |
 //! | [`ui`] | progress and results on a terminal |
 
 pub mod answer;
@@ -28,6 +30,8 @@ pub mod capture;
 pub mod cli;
 pub mod commands;
 pub mod config;
+#[cfg(feature = "cli")]
+pub mod demo;
 pub mod follower;
 pub mod http;
 pub mod metrics;
@@ -36,6 +40,7 @@ pub mod player;
 pub mod registry;
 pub mod replay;
 pub mod serve;
+pub mod signal;
 pub mod source;
 pub mod transport;
 pub mod truth;

@@ -294,6 +294,11 @@ impl PlayerHandle {
         self.raise(Gate::Stop);
     }
 
+    /// Whether every rank has published its last message, or has failed.
+    pub fn has_played(&self) -> bool {
+        *self.playing.borrow() == 0 || self.playing.has_changed().is_err()
+    }
+
     /// Waits until every rank has published its last message (with [`PlayPlan::repeat`]: for ever),
     /// or has failed.
     pub async fn played(&self) {

@@ -131,6 +131,14 @@ impl Truth {
     pub fn read(path: &Path) -> Result<Self, TruthError> {
         let input = open_plain_or_gzip(path)
             .map_err(|source| TruthError::Open { path: path.to_owned(), source })?;
+        Self::from_reader(input, path)
+    }
+
+    /// Reads a truth that is at hand; `path` names it in errors.
+    ///
+    /// # Errors
+    /// [`TruthError::Content`] when it is no truth file.
+    pub fn from_reader(input: impl io::Read, path: &Path) -> Result<Self, TruthError> {
         let file: File = serde_json::from_reader(input).map_err(|source| TruthError::Content {
             path: path.to_owned(),
             line: source.line().max(1),

@@ -1,9 +1,10 @@
-//! The commands that need no socket: each an argument struct and a `run` that writes its result to
-//! one stream and its progress to another.
+//! The commands: each an argument struct and a `run` that writes its result to one stream and its
+//! progress to another.
 
 pub mod decode;
 pub mod mirror;
 pub mod predict;
+pub mod serve;
 
 use crate::capture::CaptureError;
 use crate::offline::OfflineError;

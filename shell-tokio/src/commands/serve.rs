@@ -1,8 +1,8 @@
 //! `kvmirror serve`: the router-side service until it is interrupted.
 
-use super::interrupt;
 use crate::config::{ConfigError, ServeConfig};
 use crate::serve::{ServeError, Service};
+use crate::signal::interrupt;
 use crate::ui::Ui;
 use clap::Args;
 use std::io::Write;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 /// Follow sources and answer prefix queries over HTTP.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Exit codes: 0 ended by ctrl-c or SIGTERM, 2 it could not start or failed.")]
 pub struct ServeArgs {
     /// Configuration file (TOML). Without one, every setting has its default.
     #[arg(long, value_name = "FILE")]

@@ -3,6 +3,7 @@
 use super::args::PlayArgs;
 use super::{PlayError, PlayProgress, Player, PlayerHandle};
 use crate::capture::{Capture, CaptureError};
+use crate::signal::interrupt;
 use crate::transport::zeromq::ZeroMq;
 use crate::ui::Ui;
 use std::io::Write;
@@ -25,7 +26,7 @@ pub enum CommandError {
     Process(String),
 }
 
-/// Plays a capture until it ends or ctrl-c. Progress goes to `ui`; nothing is written elsewhere.
+/// Plays a capture until it ends, ctrl-c or SIGTERM. Progress goes to `ui`; nothing is written elsewhere.
 ///
 /// # Errors
 /// When the capture cannot be read or an address cannot be bound. An interruption is no error.
@@ -58,7 +59,7 @@ pub async fn run<W: Write>(args: PlayArgs, ui: &mut Ui<W>) -> Result<ExitCode, C
     Ok(ExitCode::SUCCESS)
 }
 
-/// Shows progress until the player ends. True when it was ended by ctrl-c.
+/// Shows progress until the player ends. True when it was ended by a signal.
 async fn watch<W: Write>(
     player: &mut PlayerHandle,
     total: usize,
@@ -69,7 +70,7 @@ async fn watch<W: Write>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = PlayProgress::default();
     let mut interrupted = false;
-    let interrupt = tokio::signal::ctrl_c();
+    let interrupt = interrupt();
     tokio::pin!(interrupt);
     loop {
         tokio::select! {
@@ -77,8 +78,7 @@ async fn watch<W: Write>(
                 joined?;
                 return Ok(interrupted);
             }
-            signal = &mut interrupt, if !interrupted => {
-                signal.map_err(|error| CommandError::Process(error.to_string()))?;
+            () = &mut interrupt, if !interrupted => {
                 interrupted = true;
                 player.stop();
             }
