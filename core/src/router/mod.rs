@@ -7,6 +7,16 @@
 //!
 //! This version follows raw engines: message sequences, a replay ring as recovery target, no
 //! identity on the wire. What a life is, and how it is proved, is told in `live.rs` and `reply.rs`.
+//!
+//! # What a raw stream cannot show
+//!
+//! A restart that no transport notices (behind a proxy, say), whose first delivered message carries
+//! exactly the id after the cursor, looks like the stream going on. Nothing in the message tells it
+//! from that, unless the target reports an orphan (B37), so the rank stays exact until more is seen.
+//! Two things end it: any message, live or replayed, that differs from the one known under its id
+//! (the last 16 and the first are remembered); and the probe of a quiet engine (B3), which asks from
+//! the oldest message remembered since the last clear. An engine that published 16 messages or more
+//! since such a restart without a pause is found by neither.
 
 mod anchors;
 mod command;
