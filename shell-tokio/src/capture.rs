@@ -7,7 +7,6 @@ mod line;
 mod rank;
 mod reader;
 
-pub use rank::peek_rank;
 pub(crate) use reader::open_plain_or_gzip;
 pub use reader::{CaptureReader, MAX_LINE_BYTES};
 

@@ -6,6 +6,7 @@ use crate::player::args::PlayArgs;
 use crate::player::command as play_command;
 use crate::ui::Ui;
 use clap::{Parser, Subcommand};
+use std::env;
 use std::error::Error;
 use std::io::{self, BufWriter, StdoutLock};
 use std::process::ExitCode;
@@ -13,11 +14,10 @@ use tracing_subscriber::EnvFilter;
 
 /// Mirror the KV caches of an inference fleet, exactly.
 #[derive(Parser, Clone, Debug)]
-#[command(name = "kvmirror", version, about, after_help = HELP)]
-pub struct Cli {
-    /// What to do.
+#[command(name = "kvmirror", version, after_help = HELP)]
+struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    command: Command,
 }
 
 const HELP: &str = "\
@@ -27,28 +27,22 @@ chooses the log lines, for example KVMIRROR_LOG=info.
 Exit codes: 0 all is well, 1 the command worked and found something wrong (its --help says what),
 2 wrong arguments, or something could not be read, opened or written.";
 
-/// The commands.
+// A variant's own doc comment would hide the long help of its arguments.
 #[derive(Subcommand, Clone, Debug)]
-pub enum Command {
-    /// Run the whole system in one process and prove that every mirror equals its engine.
+enum Command {
     Demo(DemoArgs),
-    /// Follow sources and answer prefix queries over HTTP.
     Serve(serve::ServeArgs),
-    /// Publish a capture exactly as the engine did.
     Play(PlayArgs),
-    /// Print what the messages of a capture say.
     Decode(decode::DecodeArgs),
-    /// Run a capture through the mirror and print what it then holds.
     Mirror(mirror::MirrorArgs),
-    /// Predict what an engine served from its cache, and compare.
     Predict(predict::PredictArgs),
 }
 
 /// Reads the arguments of this process and does what they say.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    start_log();
     let mut ui = Ui::stderr();
+    start_log(&mut ui);
     let result = match &cli.command {
         Command::Demo(args) => online(async { Ok(verdict(demo::run(args).await?)) }),
         Command::Serve(args) => online(async {
@@ -69,10 +63,15 @@ pub fn main() -> ExitCode {
 }
 
 /// Log lines go to standard error: warnings and errors, unless the environment says otherwise.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("KVMIRROR_LOG")
-        .or_else(|_| EnvFilter::try_from_default_env())
-        .unwrap_or_else(|_| EnvFilter::new("warn"));
+fn start_log(ui: &mut Ui<io::Stderr>) {
+    let chosen = ["KVMIRROR_LOG", "RUST_LOG"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok().filter(|text| !text.is_empty()).map(|t| (name, t)));
+    let filter = chosen.and_then(|(name, text)| {
+        let filter = EnvFilter::try_new(&text);
+        filter.inspect_err(|error| ui.line(&format!("note: {name} is left out: {error}"))).ok()
+    });
+    let filter = filter.unwrap_or_else(|| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
 }
 
@@ -145,8 +144,18 @@ mod tests {
         for name in ["demo", "serve", "decode", "mirror", "predict"] {
             let mut cli = Cli::command();
             let command = cli.find_subcommand_mut(name).expect("a command");
-            assert!(command.render_long_help().to_string().contains("Exit codes: 0"), "{name}");
+            let help = command.render_long_help().to_string();
+            assert!(help.contains("Exit codes: 0"), "{help}");
         }
         assert_eq!((EXIT_FOUND, EXIT_FAILED), (1, 2));
+    }
+
+    #[test]
+    fn the_long_help_of_the_arguments_is_shown() {
+        for (name, words) in [("play", "ROUTER"), ("mirror", "gap"), ("predict", "At least one")] {
+            let mut cli = Cli::command();
+            let command = cli.find_subcommand_mut(name).expect("a command");
+            assert!(command.render_long_help().to_string().contains(words), "{name}");
+        }
     }
 }

@@ -4,12 +4,12 @@
 //! |---|---|---|---|
 //! | `kvmirror_ranks` | gauge | `trust` | followed ranks by trust, every level always present |
 //! | `kvmirror_messages_total` | counter | | live messages received |
-//! | `kvmirror_events_total` | counter | `kind` | events by kind: `stored`, `removed`, `cleared`, `unreadable` |
+//! | `kvmirror_events_total` | counter | `kind` | applied events: `stored`, `removed`, `cleared`; and messages that could not be read at all: `unreadable` |
 //! | `kvmirror_events_skipped_total` | counter | `reason` | events counted instead of applied (B22) |
 //! | `kvmirror_gaps_total` | counter | | holes noticed in a stream |
 //! | `kvmirror_recoveries_total` | counter | `outcome` | finished recoveries |
 //! | `kvmirror_new_lives_total` | counter | | sources that began a new life |
-//! | `kvmirror_discarded_total` | counter | `reason` | events discarded for another reason than being a duplicate |
+//! | `kvmirror_discarded_total` | counter | `reason` | messages discarded, duplicates included |
 //! | `kvmirror_ingress_overflow_total` | counter | | messages dropped because a reader's queue was full |
 //! | `kvmirror_blocks` | gauge | `tier` | resident blocks, summed over ranks, every tier always present |
 //! | `kvmirror_queries_total` | counter | | prefix queries answered |
@@ -136,7 +136,7 @@ pub fn render(snapshot: &Snapshot) -> String {
         w.sample(&[("trust", trust.name())], count);
     }
     single(&mut w, "kvmirror_messages_total", "Live messages received.", snapshot.messages);
-    w.family("kvmirror_events_total", Kind::Counter, "Events received by kind.");
+    w.family("kvmirror_events_total", Kind::Counter, "Events by kind.");
     for (kind, count) in [
         ("stored", snapshot.stored),
         ("removed", snapshot.removed),
@@ -164,11 +164,7 @@ pub fn render(snapshot: &Snapshot) -> String {
         "Sources that began a new life.",
         snapshot.new_lives,
     );
-    w.family(
-        "kvmirror_discarded_total",
-        Kind::Counter,
-        "Events discarded for another reason than being a duplicate.",
-    );
+    w.family("kvmirror_discarded_total", Kind::Counter, "Messages discarded, by reason.");
     for (reason, count) in &snapshot.discarded {
         w.sample(&[("reason", reason)], *count);
     }
@@ -211,7 +207,7 @@ mod tests {
     #[test]
     fn every_documented_metric_is_written_once() {
         let snapshot = Snapshot {
-            ranks: [3, 0, 0, 0, 2, 0, 1],
+            ranks: [1, 0, 2, 0, 0, 0, 3],
             stored: 5,
             recoveries: BTreeMap::from([("replayed", 6)]),
             discarded: BTreeMap::from([("foreign", 7)]),

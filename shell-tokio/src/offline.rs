@@ -157,9 +157,10 @@ impl Offline {
         let base = *self.counts(rank);
         let seq = EventId(message.seq);
         let received = self.mirror.message(publisher(rank), seq, &message.payload, NOW);
-        let began = self.mirror.drain_notices().fold(false, |began, notice| {
-            began || matches!(notice, Notice::NewLife { rank: of, .. } if of == key(rank))
-        });
+        let began = self
+            .mirror
+            .drain_notices()
+            .any(|notice| matches!(notice, Notice::NewLife { rank: of, .. } if of == key(rank)));
         if !began {
             return Ok(Step { received, ended: None });
         }
@@ -293,4 +294,82 @@ pub fn mirror_capture<E: From<OfflineError>>(
         visit(snapshot)?;
     }
     Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `[1.5, [event], rank]`: a store of block `hash` (1 to 127) without tokens, or a clear.
+    fn message(rank: u8, seq: u64, hash: Option<u8>) -> CaptureMessage {
+        let mut payload = vec![0x93, 0xcb, 0x3f, 0xf8, 0, 0, 0, 0, 0, 0, 0x91];
+        match hash {
+            Some(hash) => {
+                payload.extend(b"\x96\xabBlockStored\x91");
+                payload.extend([hash, 0xc0, 0x90, 0, 0xc0]);
+            }
+            None => payload.extend(b"\x91\xb0AllBlocksCleared"),
+        }
+        payload.push(rank);
+        let (topic, t_ns) = (bytes::Bytes::new(), None);
+        let rank = Some(u32::from(rank));
+        CaptureMessage { line: 0, t_ns, topic, seq, payload: payload.into(), rank }
+    }
+
+    type Seen = (u32, u64, u64, Trust, Vec<u64>, u64);
+
+    fn run(messages: Vec<CaptureMessage>, at: &[u64]) -> (Vec<Seen>, Outcome) {
+        let mut seen = Vec::new();
+        let messages = messages.into_iter().map(Ok);
+        let options = OfflineOptions::default();
+        let outcome = mirror_capture::<OfflineError>(messages, options, at, |state| {
+            let hashes = state.blocks.iter().map(|block| block.hash.0).collect();
+            let Snapshot { rank, life, after_seq, trust, events, .. } = state;
+            seen.push((rank, life, after_seq, trust, hashes, events.stored));
+            Ok(())
+        });
+        (seen, outcome.expect("a capture"))
+    }
+
+    #[test]
+    fn states_are_those_once_everything_up_to_the_sequence_is_applied() {
+        use Trust::{Exact, Partial};
+        let messages = vec![
+            message(0, 0, Some(1)),
+            message(3, 7, Some(9)),
+            message(0, 1, Some(2)),
+            message(0, 4, Some(3)),
+            message(3, 8, None),
+        ];
+        let (seen, outcome) = run(messages, &[7, 3, 1, 3, 9, 0]);
+        let expected = [
+            (0, 1, 0, Exact, vec![1], 1),
+            (0, 1, 1, Exact, vec![1, 2], 2),
+            (0, 1, 3, Exact, vec![1, 2], 2),
+            (3, 1, 7, Partial, vec![9], 1),
+            (0, 1, 4, Partial, vec![3], 3),
+            (3, 1, 8, Exact, vec![], 1),
+        ];
+        assert_eq!(seen, expected, "a hole empties; a clear makes exact");
+        assert_eq!((outcome.messages, outcome.unreached), (5, BTreeSet::from([9])));
+    }
+
+    #[test]
+    fn a_repeated_message_is_no_new_life_and_another_first_one_is() {
+        let stream = [(0, 1), (1, 2), (0, 1), (1, 2), (2, 3), (0, 4), (1, 5)]
+            .map(|(seq, hash)| message(0, seq, Some(hash)));
+        let (seen, _) = run(stream.to_vec(), &[2]);
+        let expected =
+            [(0, 1, 2, Trust::Exact, vec![1, 2, 3], 3), (0, 2, 1, Trust::Exact, vec![4, 5], 2)];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn unreadable_messages_are_counted_and_never_exact() {
+        let mut broken = message(0, 1, None);
+        broken.payload = bytes::Bytes::from_static(&[7]);
+        let (seen, outcome) = run(vec![message(0, 0, Some(1)), broken], &[]);
+        assert_eq!((outcome.messages, outcome.unreadable, outcome.foreign), (2, 1, 0));
+        assert_eq!((seen[0].2, seen[0].3), (1, Trust::Partial));
+    }
 }

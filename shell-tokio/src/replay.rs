@@ -6,6 +6,8 @@
 
 use crate::transport::{Endpoint, Frames, Requester, Transport, TransportError};
 use bytes::Bytes;
+use kvmirror_core::id::EventId;
+use kvmirror_core::wire::frames::{FrameError, ReplayFrames, parse_replay, replay_request};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
@@ -76,18 +78,9 @@ pub enum ReplayEnd {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplyError {
-    /// Not the three or four frames of the two known layouts.
-    #[error("a reply of {frames} frames; expected 3 or 4 (with topic)")]
-    Count {
-        /// Frames received.
-        frames: usize,
-    },
-    /// The sequence is not 8 bytes.
-    #[error("a sequence of {bytes} bytes; expected 8")]
-    Sequence {
-        /// Bytes received.
-        bytes: usize,
-    },
+    /// The frames are no reply.
+    #[error(transparent)]
+    Frames(#[from] FrameError),
     /// Only one half of an end marker, so it is not known which of the two was meant.
     #[error("half an end marker: sequence {seq}, payload of {bytes} bytes")]
     HalfEndMarker {
@@ -119,7 +112,7 @@ pub async fn replay<T: Transport>(
         }
         Err(_) => return outcome,
     };
-    let ask = vec![Bytes::new(), Bytes::copy_from_slice(&start.to_be_bytes())];
+    let ask = replay_request(EventId(start)).map(Bytes::from).to_vec();
     if let Err(error) = requester.send(ask).await {
         outcome.end = ReplayEnd::Failed(error);
         return outcome;
@@ -148,7 +141,7 @@ async fn collect(
         if Instant::now() >= total {
             return ReplayEnd::Total;
         }
-        match parse_reply(frames) {
+        match parse_reply(&frames) {
             Ok(Reply::End) => return ReplayEnd::EndMarker,
             Ok(Reply::Message { seq, .. }) if seq < start => outcome.strays += 1,
             Ok(Reply::Message { seq, payload }) => {
@@ -171,27 +164,16 @@ enum Reply {
     End,
 }
 
-/// Both layouts: `["", seq, payload]` and `["", topic, seq, payload]`; the last two frames count
-/// (P08).
-fn parse_reply(frames: Frames) -> Result<Reply, ReplyError> {
-    let count = frames.len();
-    if !(3..=4).contains(&count) {
-        return Err(ReplyError::Count { frames: count });
-    }
-    let mut last = frames.into_iter().skip(count - 2);
-    let (Some(seq), Some(payload)) = (last.next(), last.next()) else {
-        return Err(ReplyError::Count { frames: count });
+/// Both layouts, told by their last two frames (P08).
+fn parse_reply(frames: &Frames) -> Result<Reply, ReplyError> {
+    let (seq, payload) = match parse_replay(frames)? {
+        ReplayFrames::End => return Ok(Reply::End),
+        ReplayFrames::Message { seq, payload } => (seq.0, payload),
     };
-    let seq: [u8; 8] =
-        seq.as_ref().try_into().map_err(|_| ReplyError::Sequence { bytes: seq.len() })?;
-    let seq = u64::from_be_bytes(seq);
-    match (seq == END_SEQ, payload.is_empty()) {
-        (true, true) => Ok(Reply::End),
-        (false, false) => Ok(Reply::Message { seq, payload }),
-        (true, false) | (false, true) => {
-            Err(ReplyError::HalfEndMarker { seq, bytes: payload.len() })
-        }
+    if seq == END_SEQ || payload.is_empty() {
+        return Err(ReplyError::HalfEndMarker { seq, bytes: payload.len() });
     }
+    Ok(Reply::Message { seq, payload: frames.last().cloned().unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -207,13 +189,13 @@ mod tests {
         let seq = 5_u64.to_be_bytes();
         let end = END_SEQ.to_be_bytes();
         for parts in [&[b"", &seq[..], b"p"][..], &[b"", b"kv@pod@m", &seq, b"p"]] {
-            let Ok(Reply::Message { seq, payload }) = parse_reply(frames(parts)) else {
+            let Ok(Reply::Message { seq, payload }) = parse_reply(&frames(parts)) else {
                 panic!("{parts:?}")
             };
             assert_eq!((seq, payload.as_ref()), (5, &b"p"[..]));
         }
         for parts in [&[b"", &end[..], b""][..], &[b"", b"", &end, b""]] {
-            assert!(matches!(parse_reply(frames(parts)), Ok(Reply::End)));
+            assert!(matches!(parse_reply(&frames(parts)), Ok(Reply::End)));
         }
     }
 
@@ -221,10 +203,9 @@ mod tests {
     fn anything_else_is_named() {
         let seq = 5_u64.to_be_bytes();
         let end = END_SEQ.to_be_bytes();
-        let error = |parts: &[&[u8]]| parse_reply(frames(parts)).err();
-        assert_eq!(error(&[&seq, b"p"]), Some(ReplyError::Count { frames: 2 }));
-        assert_eq!(error(&[&[] as &[u8]; 5]), Some(ReplyError::Count { frames: 5 }));
-        assert_eq!(error(&[b"", b"short", b"p"]), Some(ReplyError::Sequence { bytes: 5 }));
+        let error = |parts: &[&[u8]]| parse_reply(&frames(parts)).err();
+        assert!(matches!(error(&[&[] as &[u8]; 5]), Some(ReplyError::Frames(_))));
+        assert!(matches!(error(&[b"", b"short", b"p"]), Some(ReplyError::Frames(_))));
         assert!(matches!(error(&[b"", &seq, b""]), Some(ReplyError::HalfEndMarker { .. })));
         assert!(matches!(error(&[b"", &end, b"p"]), Some(ReplyError::HalfEndMarker { .. })));
     }

@@ -10,6 +10,7 @@ use crate::transport::{
 };
 use bytes::Bytes;
 use kvmirror_core::id::EventId;
+use kvmirror_core::wire::frames::{FrameError, parse_live};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,37 +64,11 @@ pub enum SourceEvent {
     },
 }
 
-/// Why the frames of a message cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// Not topic, sequence and payload.
-    #[error("{frames} frames; expected 3 (topic, sequence, payload)")]
-    Count {
-        /// Frames received.
-        frames: usize,
-    },
-    /// The sequence is not 8 bytes.
-    #[error("a sequence of {bytes} bytes; expected 8, big-endian")]
-    Sequence {
-        /// Bytes received.
-        bytes: usize,
-    },
-}
-
 /// Sequence and payload of a live message. The topic was matched by the subscription and may be
 /// empty (Mooncake).
-///
-/// # Errors
-/// [`FrameError`] when it is not exactly topic, 8 bytes and payload.
-pub fn parse_message(frames: Frames) -> Result<(EventId, Bytes), FrameError> {
-    let count = frames.len();
-    let Ok([_topic, seq, payload]) = <[Bytes; 3]>::try_from(frames) else {
-        return Err(FrameError::Count { frames: count });
-    };
-    let seq: [u8; 8] =
-        seq.as_ref().try_into().map_err(|_| FrameError::Sequence { bytes: seq.len() })?;
-    Ok((EventId(u64::from_be_bytes(seq)), payload))
+fn parse_message(frames: &Frames) -> Result<(EventId, Bytes), FrameError> {
+    let seq = parse_live(frames)?.seq;
+    Ok((seq, frames.last().cloned().unwrap_or_default()))
 }
 
 /// Counters of one source; all only rise.
@@ -214,7 +189,7 @@ impl Outlet {
                 self.counters.downs.fetch_add(1, Ordering::Relaxed);
                 self.control(SourceEvent::Down { reason });
             }
-            SubEvent::Message(frames) => match parse_message(frames) {
+            SubEvent::Message(frames) => match parse_message(&frames) {
                 Ok((seq, payload)) => {
                     let received = Instant::now();
                     self.data(SourceEvent::Message { seq, payload, received });
@@ -298,16 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_read_exactly() {
+    fn sequence_and_payload_are_taken_apart() {
         let seq = Bytes::copy_from_slice(&9_u64.to_be_bytes());
         let part = Bytes::from_static(b"x");
         let good = vec![Bytes::new(), seq.clone(), part.clone()];
-        assert_eq!(parse_message(good), Ok((EventId(9), part.clone())));
-        assert_eq!(parse_message(vec![seq.clone()]), Err(FrameError::Count { frames: 1 }));
-        let four = vec![part.clone(), part.clone(), seq, part.clone()];
-        assert_eq!(parse_message(four), Err(FrameError::Count { frames: 4 }));
-        let short = vec![part.clone(), part.clone(), part];
-        assert_eq!(parse_message(short), Err(FrameError::Sequence { bytes: 1 }));
+        assert_eq!(parse_message(&good), Ok((EventId(9), part)));
+        assert!(matches!(parse_message(&vec![seq]), Err(FrameError::Count { got: 1, .. })));
     }
 
     #[tokio::test]

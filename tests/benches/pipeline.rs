@@ -23,9 +23,12 @@ const CAPTURE: &str =
 const RANK: RankKey = RankKey::new(1, 0);
 
 /// Events read and blocks held at the end.
-type Result = (u64, u64);
+type Outcome = (u64, u64);
 
-fn direct(messages: &[CaptureMessage]) -> Result {
+/// A way through the messages.
+type Way = fn(&[CaptureMessage]) -> Outcome;
+
+fn direct(messages: &[CaptureMessage]) -> Outcome {
     let mut decoder = Decoder::new(Limits::default());
     let identity = SourceIdentity::default();
     let mut index = Index::new(IndexLimits::default());
@@ -42,7 +45,7 @@ fn direct(messages: &[CaptureMessage]) -> Result {
     (events, index.stats().entries)
 }
 
-fn mirror(messages: &[CaptureMessage]) -> Result {
+fn mirror(messages: &[CaptureMessage]) -> Outcome {
     let mut mirror = Mirror::new(MirrorOptions::default()).expect("the defaults are valid");
     let domain = mirror.open_domain();
     let publisher = PublisherId(1);
@@ -67,15 +70,13 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 fn main() {
     let messages = CaptureReader::open(Path::new(CAPTURE)).expect("the capture is there");
-    let messages: Vec<CaptureMessage> =
-        messages.collect::<std::result::Result<_, _>>().expect("a capture");
+    let messages: Vec<CaptureMessage> = messages.collect::<Result<_, _>>().expect("a capture");
     let bytes: usize = messages.iter().map(|message| message.payload.len()).sum();
     println!("messages: {} count", messages.len());
     println!("payload: {bytes} bytes");
     let expected = direct(&messages);
     println!("events: {} count", expected.0);
-    let ways: [(&str, fn(&[CaptureMessage]) -> Result); 2] =
-        [("direct", direct), ("mirror", mirror)];
+    let ways: [(&str, Way); 2] = [("direct", direct), ("mirror", mirror)];
     let mut times = ways.map(|_| Vec::new());
     // In turns, so that whatever else the machine does meets both alike.
     for _ in 0..ROUNDS {

@@ -7,9 +7,9 @@ use kvmirror_core::event::{EventBatch, EventKind};
 use kvmirror_core::index::Duplicates;
 use kvmirror_core::router::Trust;
 use kvmirror_core::wire::{Decoder, Limits, SourceIdentity};
-use kvmirror_tokio::capture::{Capture, CaptureReader};
+use kvmirror_tokio::capture::{Capture, CaptureMessage, CaptureReader};
 use kvmirror_tokio::offline::{OfflineError, OfflineOptions, Snapshot, mirror_capture};
-use kvmirror_tokio::truth::{Checkpoint, Truth};
+use kvmirror_tokio::truth::{Checkpoint, Difference, Truth};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ fn sorted(dir: &Path) -> Vec<PathBuf> {
 fn cases() -> Vec<Case> {
     let mut captures = BTreeMap::new();
     let mut truths: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
-    for path in sorted(Path::new(CAPTURES)).iter().flat_map(|dir| sorted(dir)) {
+    let dirs = sorted(Path::new(CAPTURES)).into_iter().filter(|path| path.is_dir());
+    for path in dirs.flat_map(|dir| sorted(&dir)) {
         let plain = path.to_str().expect("UTF-8").trim_end_matches(".gz").to_owned();
         if let Some(name) = plain.strip_suffix(".truth.json") {
             let name = name.rsplit_once(".life").map_or(name, |(name, _)| name);
@@ -136,9 +137,9 @@ fn the_mirror_of_every_capture_equals_the_engine() {
     println!("{compared:?}");
     // At least what is there today; each capture must bring a state, or it proves nothing.
     assert!(compared.captures >= 31, "{compared:?}");
-    assert!(compared.checkpoints >= 260, "{compared:?}");
+    assert!(compared.checkpoints >= 276, "{compared:?}");
     assert!(compared.end_states >= 2, "{compared:?}");
-    assert!(compared.blocks >= 10_000, "{compared:?}");
+    assert!(compared.blocks >= 12_900, "{compared:?}");
     assert_eq!(
         compared.as_sets,
         ["vllm-0.32.0/salt-full-evict", "vllm-0.32.0/salt-session"],
@@ -156,38 +157,67 @@ fn a_tampered_truth_is_noticed() {
     let noticed = |tamper: &dyn Fn(&mut Checkpoint)| {
         let mut tampered = point.clone();
         tamper(&mut tampered);
-        let difference = tampered.difference(&state.blocks, Duplicates::Counted);
-        (difference.missing.len(), difference.extra.len(), difference.copies.len())
+        sizes(&tampered.difference(&state.blocks, Duplicates::Counted))
     };
     let &(hash, tier, group) = point.blocks.keys().next().expect("a block");
+    let set = |point: &mut Checkpoint, group, copies| {
+        point.blocks.insert((hash, tier, group), Some(copies));
+    };
     assert_eq!(noticed(&|_| ()), (0, 0, 0));
-    assert_eq!(noticed(&|point| drop(point.blocks.pop_first())), (0, 1, 0), "one block less");
-    let added = (hash, tier, group + 1);
-    assert_eq!(noticed(&|point| drop(point.blocks.insert(added, Some(1)))), (1, 0, 0), "a group");
-    let doubled = |point: &mut Checkpoint| drop(point.blocks.insert((hash, tier, group), Some(2)));
-    assert_eq!(noticed(&doubled), (0, 0, 1), "a copy");
+    let less = |point: &mut Checkpoint| point.blocks.retain(|place, _| place.0 != hash);
+    assert_eq!(noticed(&less), (0, 1, 0), "one block less");
+    assert_eq!(noticed(&|point| set(point, group + 1, 1)), (1, 0, 0), "another group");
+    assert_eq!(noticed(&|point| set(point, group, 2)), (0, 0, 1), "one copy more");
 }
 
-/// A block whose removal was taken out of the stream, and a message that was lost.
-#[test]
-fn a_tampered_capture_is_noticed() {
+fn sizes(difference: &Difference) -> (usize, usize, usize) {
+    let Difference { missing, extra, copies } = difference;
+    (missing.len(), extra.len(), copies.len())
+}
+
+/// The end state of `evict` with its messages changed, and what the engine held.
+fn end_of_evict(
+    tamper: impl FnOnce(&Checkpoint, &mut Vec<CaptureMessage>),
+) -> (Snapshot, Checkpoint) {
     let path = Path::new(CAPTURES).join("vllm-0.32.0/evict.jsonl");
     let truth = Truth::read(&path.with_file_name("evict.truth.json")).expect("a truth file");
-    let end = truth.checkpoints.last().expect("a checkpoint");
-    let mut capture = Capture::read(&path).expect("a capture");
-    let messages = &mut capture.ranks[0].lives[0];
-    let lost = messages.len() / 2;
-    messages.remove(lost);
+    let end = truth.checkpoints.last().expect("a checkpoint").clone();
+    let mut messages = Capture::read(&path).expect("a capture").ranks.remove(0).lives.remove(0);
+    tamper(&end, &mut messages);
     let mut last = None;
     let options = OfflineOptions::default();
-    mirror_capture::<OfflineError>(messages.drain(..).map(Ok), options, &[], |state| {
-        last = Some(state);
-        Ok(())
-    })
-    .expect("a readable capture");
-    let last = last.expect("an end");
-    assert_eq!(last.after_seq, end.after_seq);
-    assert_eq!(last.trust, Trust::Partial, "a hole that nobody fills is never called exact");
+    let outcome =
+        mirror_capture::<OfflineError>(messages.into_iter().map(Ok), options, &[], |state| {
+            last = Some(state);
+            Ok(())
+        });
+    outcome.expect("a readable capture");
+    (last.expect("an end"), end)
+}
+
+#[test]
+fn one_other_block_in_the_stream_is_noticed() {
+    let (state, end) = end_of_evict(|end, messages| {
+        let &(hash, ..) = end.blocks.keys().next().expect("a block");
+        let (old, new) = (hash.0.to_be_bytes(), (hash.0 ^ 1).to_be_bytes());
+        for message in messages {
+            let mut payload = message.payload.to_vec();
+            while let Some(at) = payload.windows(8).position(|bytes| bytes == old) {
+                payload[at..at + 8].copy_from_slice(&new);
+            }
+            message.payload = payload.into();
+        }
+    });
+    let difference = end.difference(&state.blocks, Duplicates::Counted);
+    assert_eq!(sizes(&difference), (1, 1, 0), "{difference:?}");
+}
+
+#[test]
+fn a_lost_message_is_never_called_exact() {
+    let (state, end) = end_of_evict(|_, messages| {
+        messages.remove(messages.len() / 2);
+    });
+    assert_eq!((state.after_seq, state.trust), (end.after_seq, Trust::Partial));
 }
 
 /// Events by kind of each rank and life, as the decoder alone counts them.

@@ -42,6 +42,9 @@ use alloc::vec::Vec;
 use message::{MessageRef, Reader};
 use sources::Sources;
 
+/// Diagnostics kept for a host that does not take them.
+const NOTICES_KEPT: usize = 4_096;
+
 /// Limits and timings of a mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MirrorOptions {
@@ -139,6 +142,7 @@ pub struct Mirror {
     commands: Vec<Command<MessageRef>>,
     requests: Vec<Request>,
     notices: Vec<Notice>,
+    notices_dropped: u64,
 }
 
 impl Mirror {
@@ -156,6 +160,7 @@ impl Mirror {
             commands: Vec::new(),
             requests: Vec::new(),
             notices: Vec::new(),
+            notices_dropped: 0,
         })
     }
 
@@ -297,9 +302,15 @@ impl Mirror {
         self.requests.drain(..)
     }
 
-    /// Takes the diagnostics since the last call. They pile up if never taken.
+    /// Takes the diagnostics since the last call. At most 4,096 are kept; what does not fit is
+    /// counted by [`Mirror::notices_dropped`].
     pub fn drain_notices(&mut self) -> alloc::vec::Drain<'_, Notice> {
         self.notices.drain(..)
+    }
+
+    /// Diagnostics that nobody took in time.
+    pub const fn notices_dropped(&self) -> u64 {
+        self.notices_dropped
     }
 
     /// The index, for queries.
@@ -354,7 +365,10 @@ impl Mirror {
             }
             self.commands = commands;
         }
-        self.notices.extend(self.fx.drain_notices());
+        let room = NOTICES_KEPT.saturating_sub(self.notices.len());
+        let mut told = self.fx.drain_notices();
+        self.notices.extend(told.by_ref().take(room));
+        self.notices_dropped += told.count() as u64;
     }
 
     fn execute(&mut self, command: Command<MessageRef>) -> Option<Completion> {

@@ -39,6 +39,24 @@ impl Anchors {
         self.next = (self.next + 1) % KEPT;
     }
 
+    /// Forgets all but the beginning.
+    pub(super) fn forget_recent(&mut self) {
+        self.ring = [None; KEPT];
+    }
+
+    /// The lowest id from which every message up to `head` is remembered; `head` when none is.
+    pub(super) fn reach(&self, head: EventId) -> EventId {
+        let mut lowest = head;
+        let held = |id: EventId| self.ring.iter().flatten().any(|(known, _)| *known == id);
+        while held(lowest)
+            && let Some(below) = lowest.0.checked_sub(1).map(EventId)
+            && held(below)
+        {
+            lowest = below;
+        }
+        lowest
+    }
+
     pub(super) fn compare(&self, id: EventId, digest: Option<NonZeroU64>) -> Likeness {
         let Some(digest) = digest else { return Likeness::Unknown };
         let known =

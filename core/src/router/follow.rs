@@ -54,9 +54,12 @@ pub(super) struct Follow<P> {
     pub(super) reply: Option<Reply<P>>,
     /// Completed answers in a row that brought nothing of a known hole (B18).
     pub(super) barren_rounds: u32,
-    /// The replay answered "nothing" about messages that exist: it is not asked again before the
-    /// transport comes back.
+    /// The replay answered "nothing" about messages that exist: until the transport comes back or a
+    /// new life begins, it is asked only by a background repair, which finds out if it has recovered.
     pub(super) replay_blind: bool,
+    /// The replay answered "nothing" about messages that had come over a connection that was never
+    /// interrupted: another "nothing" does not prove that nothing was published.
+    pub(super) replay_mute: bool,
     /// When the rank was last known to be level with its source.
     pub(super) level_at: Option<Timestamp>,
     pub(super) last_live: Timestamp,
@@ -81,6 +84,7 @@ impl<P: Payload> Follow<P> {
             reply: None,
             barren_rounds: 0,
             replay_blind: false,
+            replay_mute: false,
             level_at: None,
             last_live: now,
             probe: None,

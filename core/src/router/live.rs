@@ -8,6 +8,7 @@
 //! | … different, or never seen, or while the transport is in doubt | new life that begins with it (B2) |
 //! | another id at or below `h`, equal digest, or unknown | counted; three in a row: verify, or a new life when nobody can be asked |
 //! | another id at or below `h`, another digest | new life |
+//! | above `h`, another message waits under its id | new life |
 //! | contains a clear, above `h` | what waits below it goes; it is admitted next, over any gap, recovery or doubt |
 //! | above `h` | waits in its place; admitted at once when it is next and nothing is held |
 //!
@@ -68,6 +69,10 @@ impl<P: Payload> Slot<P> {
             None => run,
         };
         self.follow.fallen = None;
+        if self.follow.pending.contradicts(&run) {
+            self.new_life(source, run, cx);
+            return;
+        }
         if self.is_next(&run) {
             self.follow.level_at = Some(cx.now);
             self.admit(Runs::from_buf([run]), None, cx);
@@ -119,9 +124,7 @@ impl<P: Payload> Slot<P> {
             Likeness::Unknown => beginning,
         };
         if new_life {
-            let then = if beginning || !self.can_ask() { Then::NewLife(run) } else { Then::Fresh };
-            self.settle_doubt();
-            self.owe_restart(ResetReason::NewLife, then, cx);
+            self.new_life(source, run, cx);
             return;
         }
         let in_a_row = match self.follow.fallen {
@@ -140,13 +143,36 @@ impl<P: Payload> Slot<P> {
             self.follow.fallen = None;
             self.start_recovery(Purpose::Verify, Micros(0), cx);
         } else {
-            self.owe_restart(ResetReason::NewLife, Then::NewLife(run), cx);
+            self.new_life(source, run, cx);
         }
+    }
+
+    /// The source is in another life, and `run` belongs to it.
+    fn new_life(&mut self, source: Source, run: Run<P>, cx: &mut Context<'_, P>) {
+        // What was learned of the replay was the ended life's.
+        self.follow.replay_blind = false;
+        let beginning = run.first == source.first_id;
+        let then = if beginning || !self.can_ask() { Then::NewLife(run) } else { Then::Fresh };
+        self.settle_doubt();
+        self.owe_restart(ResetReason::NewLife, then, cx);
+    }
+
+    /// Whether a message that waits differs from the one that was admitted under its id.
+    fn waits_for_another_life(&self, cursor: EventId) -> bool {
+        let waiting = self.follow.pending.iter().take_while(|run| run.first <= cursor);
+        let anchors = &self.follow.anchors;
+        waiting.into_iter().any(|run| anchors.compare(run.first, run.digest) == Likeness::Other)
     }
 
     /// Does the next thing about what waits; see the second table above.
     pub(super) fn drain(&mut self, source: Source, cx: &mut Context<'_, P>) -> Drained {
         if let Some(cursor) = self.follow.cursor {
+            if self.waits_for_another_life(cursor) {
+                // Which of the two is the later one cannot be told from here.
+                self.settle_doubt();
+                self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+                return Drained::Again;
+            }
             let dropped = self.follow.pending.drop_through(cursor);
             cx.shared.stats.discard(DiscardReason::Duplicate, dropped);
         }
@@ -178,13 +204,20 @@ impl<P: Payload> Slot<P> {
     /// Nothing waits, but more is known to exist: it was over the limit, or lies behind a cut-off
     /// answer.
     fn drained_empty(&mut self, cx: &mut Context<'_, P>) -> Drained {
-        if !self.follow.behind() || self.follow.holding() || !self.can_ask() {
+        if !self.follow.behind() || self.follow.holding() {
             return Drained::Waits;
         }
+        if !self.can_ask() {
+            // What was over the limit cannot be had again, and may have held removals (L2).
+            self.owe_restart(ResetReason::Hole, Then::Fresh, cx);
+            return Drained::Again;
+        }
         if self.follow.barren_rounds >= cx.shared.policy.rounds {
-            // Seen once, and its own source does not have it: nobody can fill the hole (B18).
+            // Seen once, and its own source does not have it: nobody can fill the hole (B18). Or it was
+            // an earlier life's; then the source's own history puts it right later.
             self.follow.newest = self.follow.cursor;
             self.follow.base = Base::Incomplete(TrustReason::Hole);
+            self.arm_repair(cx);
             return Drained::Waits;
         }
         self.ask_gap(cx);
@@ -211,7 +244,7 @@ impl<P: Payload> Slot<P> {
         Drained::Waits
     }
 
-    fn note_skipped(&mut self, first: EventId, cx: &mut Context<'_, P>) {
+    fn note_skipped(&self, first: EventId, cx: &mut Context<'_, P>) {
         let expected = self.follow.cursor.map_or(Some(first), super::next_id);
         if let Some(expected) = expected.filter(|expected| *expected < first) {
             let last = EventId(first.0 - 1);
@@ -233,7 +266,11 @@ impl<P: Payload> Slot<P> {
         }
         if self.follow.cursor.is_none() {
             // Nobody can tell what came before; nothing is in the target yet.
-            self.follow.replay_blind = self.follow.barren_rounds > 0;
+            if self.follow.barren_rounds > 0 {
+                self.follow.replay_blind = true;
+                cx.shared.timers.cancel(&mut self.follow.probe);
+                self.arm_repair(cx);
+            }
             self.follow.base = Base::Incomplete(TrustReason::HistoryUnknown);
             return Drained::Again;
         }

@@ -220,7 +220,8 @@ impl<P: Payload> Router<P> {
         if self.enter(now) {
             return;
         }
-        while let Some((_, id, kind)) = self.shared.timers.pop_due(self.now) {
+        let mark = self.shared.timers.mark();
+        while let Some((id, kind)) = self.shared.timers.pop_due(self.now, mark) {
             self.with(id, fx, |slot, cx| match kind {
                 TimerKind::Recovery => slot.recovery_timer(cx),
                 TimerKind::Heal => slot.heal_timer(cx),

@@ -81,6 +81,20 @@ impl<P: Payload> Pending<P> {
         dropped
     }
 
+    /// Whether another message is held under an id of `run`: they are not one life's.
+    pub(super) fn contradicts(&self, run: &Run<P>) -> bool {
+        let at = self.runs.partition_point(|held| held.first < run.first);
+        self.runs.get(at).is_some_and(|held| {
+            held.first == run.first
+                && matches!((held.digest, run.digest), (Some(held), Some(run)) if held != run)
+        })
+    }
+
+    /// The runs held, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Run<P>> {
+        self.runs.iter()
+    }
+
     /// Puts a run in its place. Of ids that are held already the first arrival stays. Returns
     /// whether anything of the run was kept.
     pub(super) fn insert(&mut self, run: Run<P>) -> bool {
@@ -128,7 +142,7 @@ impl<P: Payload> Pending<P> {
     }
 }
 
-/// The part of `run` above `id`.
+/// The part of `run` above `id`. A part has no digest: that is the whole message's.
 pub(super) fn after<P: Payload>(run: Run<P>, id: EventId) -> Option<Run<P>> {
     if run.first > id {
         return Some(run);
@@ -141,6 +155,7 @@ pub(super) fn after<P: Payload>(run: Run<P>, id: EventId) -> Option<Run<P>> {
     Some(Run {
         first: EventId(id.0.checked_add(1)?),
         len,
+        digest: None,
         payload: run.payload.slice(skip..skip + len.get()),
         ..run
     })
@@ -152,5 +167,5 @@ fn before<P: Payload>(run: Run<P>, id: EventId) -> Option<Run<P>> {
         return Some(run);
     }
     let len = NonZeroU32::new(u32::try_from(id.0.checked_sub(run.first.0)?).ok()?)?;
-    Some(Run { len, payload: run.payload.slice(0..len.get()), ..run })
+    Some(Run { len, digest: None, payload: run.payload.slice(0..len.get()), ..run })
 }

@@ -88,6 +88,14 @@ impl Policy {
             "attempt_timeout"
         } else if self.heal_base.0 == 0 {
             "heal_base"
+        } else if self.heal_max.0 == 0 {
+            "heal_max"
+        } else if self.backoff_base.0 == 0 {
+            "backoff_base"
+        } else if self.probe_max.0 == 0 {
+            "probe_max"
+        } else if self.repair_max.0 == 0 {
+            "repair_max"
         } else if self.probe_first.0 == 0 {
             "probe_first"
         } else if self.repair_base.0 == 0 {

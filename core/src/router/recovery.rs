@@ -18,7 +18,7 @@ use crate::time::{Micros, Timestamp};
 /// | `Initial` | its oldest | wait | all | partial, repaired later |
 /// | `Gap` | the cursor | wait | all | continue across the hole as partial, repaired later (B5, B33) |
 /// | `Verify` | the cursor | wait | all | reset, restart as partial (B6) |
-/// | `Probe` | the cursor | flow | one | asked again later |
+/// | `Probe` | up to 15 messages before the cursor | flow | one | asked again later |
 /// | `Repair` | its oldest | wait | one | asked again later |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Purpose {
@@ -77,6 +77,8 @@ pub(super) struct Recovery {
     pub(super) sent_at: Timestamp,
     /// The id the last attempt asked from; `None` is the source's oldest.
     pub(super) asked: Option<EventId>,
+    /// Last id handed to the target when the last attempt was sent.
+    pub(super) head: Option<EventId>,
 }
 
 impl<P: Payload> Slot<P> {
@@ -100,7 +102,7 @@ impl<P: Payload> Slot<P> {
         let timer = cx.shared.timers.set(at, cx.slot, TimerKind::Recovery);
         let stage = Stage::Waiting(timer);
         self.follow.recovery =
-            Some(Recovery { purpose, stage, failed: 0, sent_at: cx.now, asked: None });
+            Some(Recovery { purpose, stage, failed: 0, sent_at: cx.now, asked: None, head: None });
         if delay.0 == 0 {
             self.recovery_timer(cx);
         }
@@ -153,12 +155,16 @@ impl<P: Payload> Slot<P> {
             cx.shared.permits.release();
             return;
         };
-        // One message of overlap: only a message that is already known proves the life (B7).
+        // One message of overlap: only a message that is already known proves the life (B7). A probe
+        // takes all that are remembered: the only way to find a life that went on unnoticed at
+        // exactly the next id.
         let start = match recovery.purpose {
             Purpose::Initial | Purpose::Repair => None,
-            Purpose::Gap | Purpose::Verify | Purpose::Probe => head,
+            Purpose::Gap | Purpose::Verify => head,
+            Purpose::Probe => head.map(|head| self.follow.anchors.reach(head)),
         };
         recovery.asked = start;
+        recovery.head = head;
         let query = cx.shared.fresh_query();
         let deadline = cx.now.after(cx.shared.policy.attempt_timeout);
         let timer = cx.shared.timers.set(deadline, cx.slot, TimerKind::Recovery);
@@ -206,16 +212,26 @@ impl<P: Payload> Slot<P> {
         self.retry_after(recovery, wait, cx);
     }
 
-    /// An attempt brought part of what was asked: go on from there, the failures forgotten.
+    /// An attempt brought part of what was asked: go on from there, the failures forgotten. The life
+    /// is established by then, so what is left is a gap.
     pub(super) fn attempt_progressed(&mut self, cx: &mut Context<'_, P>) {
         let Some(mut recovery) = self.follow.recovery else { return };
         recovery.purpose = match recovery.purpose {
-            Purpose::Initial | Purpose::Repair => Purpose::Gap,
-            Purpose::Gap | Purpose::Verify | Purpose::Probe => recovery.purpose,
+            Purpose::Initial | Purpose::Repair | Purpose::Gap | Purpose::Verify => Purpose::Gap,
+            Purpose::Probe => Purpose::Probe,
         };
         recovery.failed = 0;
         let wait = cx.shared.policy.backoff_base;
         self.retry_after(recovery, wait, cx);
+    }
+
+    /// The life is established, whatever else is missing: a verification goes on as a gap.
+    pub(super) fn verified(&mut self) {
+        if let Some(recovery) = &mut self.follow.recovery
+            && recovery.purpose == Purpose::Verify
+        {
+            recovery.purpose = Purpose::Gap;
+        }
     }
 
     fn retry_after(&mut self, mut recovery: Recovery, wait: Micros, cx: &mut Context<'_, P>) {
@@ -335,10 +351,17 @@ impl<P: Payload> Slot<P> {
         self.follow.repair = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Repair));
     }
 
+    /// A replay that had nothing is tried again now and then.
+    pub(super) fn repair_if_blind(&mut self, cx: &mut Context<'_, P>) {
+        if self.follow.replay_blind {
+            self.arm_repair(cx);
+        }
+    }
+
     /// The repair timer fired.
     pub(super) fn repair_timer(&mut self, cx: &mut Context<'_, P>) {
         self.follow.repair = None;
-        if !self.can_ask() || !self.is_following() {
+        if !self.recoverable() || !self.is_following() {
             self.arm_repair(cx);
             return;
         }

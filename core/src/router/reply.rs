@@ -8,20 +8,21 @@
 //!
 //! | answer | effect |
 //! |---|---|
-//! | nothing | nothing was published so far: known, empty |
+//! | nothing | nothing was published so far: known, empty; after a doubtful "nothing": still to be told |
 //! | begins with the stream's first id | known: admit all |
 //! | begins later, contains a clear | known from its last clear on: admit from there |
 //! | begins later | history unknown: admit all as partial |
 //!
-//! Asked from the cursor `c`:
+//! Asked from the cursor `c`, or from a little before it:
 //!
 //! | answer | effect |
 //! |---|---|
-//! | nothing | the source has fewer messages than were followed: new life |
-//! | begins with `c`, same message | same life: admit the rest |
-//! | begins with `c`, another message | new life |
-//! | begins with `c`, no digests to compare | same life only while the transport is not in doubt |
+//! | nothing, or whole and ends before `c` | the source has fewer messages than were followed: new life |
+//! | any message that differs from the one admitted under its id | new life |
+//! | reaches back to `c`, same message | same life: admit the rest |
+//! | reaches back to `c`, no digests to compare | same life only while the transport is not in doubt |
 //! | begins after `c` | no proof and a hole: reset, restart from its last clear, or from its oldest as partial |
+//! | cut off, brings nothing above `c` | a failed attempt |
 //!
 //! A repair's answer replaces the state as a whole. A cut-off answer is progress: its contiguous
 //! beginning counts, and the rest is asked for again.
@@ -31,6 +32,7 @@ use super::command::ResetReason;
 use super::follow::{Base, Reply};
 use super::input::{Payload, Run, Runs, Source};
 use super::notice::RecoveryEnd;
+use super::pending::after;
 use super::recovery::Purpose;
 use super::shared::Context;
 use super::slot::{Slot, Then};
@@ -42,17 +44,24 @@ impl<P: Payload> Slot<P> {
     /// Works an answer off; the rank has no incomplete command.
     pub(super) fn take_reply(&mut self, source: Source, reply: Reply<P>, cx: &mut Context<'_, P>) {
         let Some(recovery) = self.follow.recovery else { return };
-        if recovery.purpose != Purpose::Repair && recovery.asked != self.follow.cursor {
-            // Live messages overtook a probe: the source is plainly there, nothing to conclude.
-            self.finish_recovery(RecoveryEnd::Healed, cx);
+        let reply = tidied(reply, recovery.asked);
+        if recovery.purpose != Purpose::Repair && recovery.head != self.follow.cursor {
+            // Live messages overtook a probe: the source is plainly there.
+            if self.contradicted(&reply.runs) {
+                self.replaced_by_another_life(cx);
+            } else {
+                self.finish_recovery(RecoveryEnd::Healed, cx);
+            }
             return;
         }
-        let reply = tidied(reply, recovery.asked);
         if reply.runs.is_empty() && !reply.complete {
             self.attempt_failed(cx);
             return;
         }
-        match (recovery.purpose, recovery.asked) {
+        if !reply.runs.is_empty() {
+            self.follow.replay_mute = false;
+        }
+        match (recovery.purpose, recovery.head) {
             (Purpose::Repair, _) => self.repair_reply(source, reply, cx),
             (_, None) => self.beginning_reply(source, reply, cx),
             (_, Some(cursor)) => self.overlap_reply(cursor, reply, cx),
@@ -65,7 +74,8 @@ impl<P: Payload> Slot<P> {
             self.follow.barren_rounds += 1;
             if self.follow.pending.is_empty() {
                 self.follow.barren_rounds = 0;
-                self.follow.base = Base::Known;
+                self.follow.base =
+                    if self.follow.replay_mute { Base::Establishing } else { Base::Known };
                 self.follow.newest = None;
                 self.follow.level_at = sent_at;
             }
@@ -73,19 +83,15 @@ impl<P: Payload> Slot<P> {
             return;
         }
         let (runs, base) = from_known_point(source, reply.runs);
-        let end = match base {
-            Base::Known => RecoveryEnd::Healed,
-            Base::Incomplete(_) | Base::Establishing => RecoveryEnd::Restarted,
-        };
-        self.conclude(reply.complete, end, cx);
+        self.conclude(reply.complete, end_of(base), cx);
         self.follow.level_at = sent_at.filter(|_| reply.complete);
         self.admit(Runs::from_vec(runs), Some(base), cx);
     }
 
     fn overlap_reply(&mut self, cursor: EventId, reply: Reply<P>, cx: &mut Context<'_, P>) {
-        let Some(first) = reply.runs.first() else {
-            self.finish_recovery(RecoveryEnd::NewLife, cx);
-            self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+        let (Some(first), Some(last)) = (reply.runs.first(), reply.runs.last()) else {
+            self.follow.replay_mute = self.follow.doubt.is_none();
+            self.replaced_by_another_life(cx);
             return;
         };
         if first.first > cursor {
@@ -95,23 +101,25 @@ impl<P: Payload> Slot<P> {
             self.owe_restart(ResetReason::Hole, Then::Rebase { runs, base, repair: false }, cx);
             return;
         }
-        let same_life = match self.follow.anchors.compare(cursor, first.digest) {
-            Likeness::Same => true,
-            Likeness::Other => false,
-            Likeness::Unknown => {
-                self.follow.doubt.is_none() && self.follow.purpose() != Some(Purpose::Verify)
-            }
-        };
-        if !same_life {
-            self.finish_recovery(RecoveryEnd::NewLife, cx);
-            self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+        let short = last.last() < cursor;
+        if short && !reply.complete {
+            self.attempt_failed(cx);
+            return;
+        }
+        if short || self.contradicted(&reply.runs) || !self.same_life(cursor, &reply.runs) {
+            self.replaced_by_another_life(cx);
             return;
         }
         self.settle_doubt();
         self.follow.fallen = None;
         let sent_at = self.follow.recovery.map(|recovery| recovery.sent_at);
-        let mut runs = reply.runs;
-        runs.remove(0);
+        let runs: Vec<_> = reply.runs.into_iter().filter_map(|run| after(run, cursor)).collect();
+        if runs.is_empty() && !reply.complete {
+            // Nothing beyond what was known: no progress, or the same answer would count for ever.
+            self.verified();
+            self.attempt_failed(cx);
+            return;
+        }
         if runs.is_empty() && self.follow.purpose() == Some(Purpose::Gap) {
             self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
         }
@@ -122,13 +130,39 @@ impl<P: Payload> Slot<P> {
         self.admit(Runs::from_vec(runs), None, cx);
     }
 
+    /// Whether an answer holds another message under the id of one that was admitted.
+    fn contradicted(&self, runs: &[Run<P>]) -> bool {
+        let anchors = &self.follow.anchors;
+        runs.iter().any(|run| anchors.compare(run.first, run.digest) == Likeness::Other)
+    }
+
+    /// Whether an answer that reaches back to the cursor comes from the life that is followed.
+    fn same_life(&self, cursor: EventId, runs: &[Run<P>]) -> bool {
+        let overlap = runs.iter().find(|run| run.last() >= cursor);
+        let likeness = overlap
+            .map_or(Likeness::Unknown, |run| self.follow.anchors.compare(run.first, run.digest));
+        match likeness {
+            Likeness::Same => true,
+            Likeness::Other => false,
+            Likeness::Unknown => {
+                self.follow.doubt.is_none() && self.follow.purpose() != Some(Purpose::Verify)
+            }
+        }
+    }
+
+    fn replaced_by_another_life(&mut self, cx: &mut Context<'_, P>) {
+        self.finish_recovery(RecoveryEnd::NewLife, cx);
+        self.owe_restart(ResetReason::NewLife, Then::Fresh, cx);
+    }
+
     fn repair_reply(&mut self, source: Source, reply: Reply<P>, cx: &mut Context<'_, P>) {
         if reply.runs.is_empty() || !reply.complete {
             self.attempt_failed(cx);
             return;
         }
+        self.follow.replay_blind = false;
         let (runs, base) = from_known_point(source, reply.runs);
-        self.finish_recovery(RecoveryEnd::Healed, cx);
+        self.finish_recovery(end_of(base), cx);
         self.follow.barren_rounds = 0;
         self.replace(runs, base, cx);
     }
@@ -140,6 +174,13 @@ impl<P: Payload> Slot<P> {
         } else {
             self.attempt_progressed(cx);
         }
+    }
+}
+
+const fn end_of(base: Base) -> RecoveryEnd {
+    match base {
+        Base::Known => RecoveryEnd::Healed,
+        Base::Incomplete(_) | Base::Establishing => RecoveryEnd::Restarted,
     }
 }
 

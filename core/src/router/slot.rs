@@ -13,20 +13,24 @@
 //! | 6 | an answer waits | work it off (`reply.rs`) |
 //! | 7 | live runs wait | admit, ask, or hold (`live.rs`) |
 
+mod fence;
+mod restart;
+mod transport;
+mod trust;
+
 use super::anchors::Anchors;
 use super::command::{Command, ResetReason};
-use super::follow::{Base, Doubt, Follow};
-use super::input::{Completion, Flaw, Payload, RankStatus, Run, Runs, Source, TransportChange};
+use super::follow::{Base, Follow};
+use super::input::{Completion, Flaw, Payload, RankStatus, Run, Runs, Source};
 use super::live::Drained;
-use super::notice::{DiscardReason, Notice, RecoveryEnd};
+use super::notice::DiscardReason;
 use super::pending::Pending;
-use super::recovery::Purpose;
 use super::shared::Context;
-use super::timers::{Timer, TimerKind};
 use super::trust::{Trust, TrustReason};
 use crate::id::{Epoch, EventId, Generation, OpId, PublisherId, RankKey};
-use crate::time::Micros;
 use alloc::vec::Vec;
+use fence::Fence;
+pub(super) use restart::Then;
 
 /// What membership says of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,19 +46,6 @@ impl Desired {
             RankStatus::Missing | RankStatus::Ambiguous => None,
         }
     }
-}
-
-/// What starts once a reset has completed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Then<P> {
-    /// What membership wants by then.
-    Apply,
-    /// The same source, from nothing: its own history is asked for.
-    Fresh,
-    /// The same source in a life that begins with this run.
-    NewLife(Run<P>),
-    /// The same source from these runs on; with `repair`, better is looked for in the background.
-    Rebase { runs: Vec<Run<P>>, base: Base, repair: bool },
 }
 
 /// The rank's one incomplete command.
@@ -75,13 +66,6 @@ pub(super) enum Content {
     Dirty,
     /// Empty since a completed reset.
     Empty,
-}
-
-/// Why a rank is fenced, and when it tries again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Fence {
-    pub(super) reason: TrustReason,
-    timer: Timer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -147,9 +131,7 @@ impl<P: Payload> Slot<P> {
         if !same_publisher {
             self.follow.doubt = None;
         }
-        if let Some(fence) = self.fence.take() {
-            cx.shared.timers.cancel(&mut Some(fence.timer));
-        }
+        self.lift_fence(cx);
     }
 
     /// Stops everything that runs beside the rank's command.
@@ -208,6 +190,8 @@ impl<P: Payload> Slot<P> {
         self.applied = Some(desired);
         self.heal_tries = 0;
         self.start_over(cx);
+        self.follow.replay_blind = false;
+        self.follow.replay_mute = false;
         self.active = match desired.status {
             RankStatus::Active(source) => Some(source),
             RankStatus::Missing | RankStatus::Ambiguous => None,
@@ -223,51 +207,9 @@ impl<P: Payload> Slot<P> {
             self.start_initial(cx);
         } else {
             self.tell_initial(cx);
+            self.repair_if_blind(cx);
         }
         self.arm_probe(cx);
-    }
-
-    /// Owes a reset: the rank accepts nothing before it has completed. What arrives meanwhile is
-    /// held for the life that the restart begins.
-    pub(super) fn owe_restart(
-        &mut self,
-        reason: ResetReason,
-        then: Then<P>,
-        cx: &mut Context<'_, P>,
-    ) {
-        if reason == ResetReason::NewLife {
-            cx.shared.stats.new_lives += 1;
-            cx.fx.notice(Notice::NewLife { rank: self.key, cursor: self.follow.cursor });
-        }
-        match &then {
-            Then::Apply | Then::Fresh | Then::NewLife(_) => {
-                self.quiesce(DiscardReason::OldLife, cx);
-                self.follow.anchors = Anchors::default();
-                if let Then::NewLife(run) = &then {
-                    self.follow.anchors.remember(run.first, run.digest, true);
-                }
-            }
-            // What waits belongs to the life that goes on.
-            Then::Rebase { .. } => self.cancel_recovery(cx),
-        }
-        self.follow.fallen = None;
-        self.restart = Some((reason, then));
-    }
-
-    /// The restart that is owed or under way.
-    pub(super) fn coming(&self) -> Option<&Then<P>> {
-        match (&self.restart, &self.busy) {
-            (Some((_, then)), _) | (None, Busy::Resetting { then, .. }) => Some(then),
-            (None, Busy::Idle | Busy::Admitting { .. } | Busy::Replacing { .. }) => None,
-        }
-    }
-
-    fn begin_reset(&mut self, reason: ResetReason, then: Then<P>, cx: &mut Context<'_, P>) {
-        let op = cx.shared.fresh_op();
-        cx.shared.stats.resets += 1;
-        cx.fx.notice(Notice::Reset { rank: self.key, reason });
-        cx.fx.command(Command::Reset { op, rank: self.key, epoch: self.epoch, reason });
-        self.busy = Busy::Resetting { op, then };
     }
 
     /// A command of this rank has ended.
@@ -290,7 +232,9 @@ impl<P: Payload> Slot<P> {
         match ended {
             Busy::Idle => {}
             Busy::Admitting { last, base, .. } => {
-                self.heal_tries = 0;
+                if self.fence.is_none() {
+                    self.heal_tries = 0;
+                }
                 self.follow.cursor = Some(last);
                 if let Some(base) = base {
                     self.follow.base = base;
@@ -309,6 +253,7 @@ impl<P: Payload> Slot<P> {
                 self.after_reset(then, cx);
             }
         }
+        self.heal_if_due(cx);
     }
 
     /// What the target noticed makes a known history incomplete.
@@ -323,98 +268,10 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    fn after_reset(&mut self, then: Then<P>, cx: &mut Context<'_, P>) {
-        if self.applied.is_none() {
-            // This was membership's reset, or it moved on: `advance` applies what it wants by now.
-            return;
-        }
-        match then {
-            Then::Apply | Then::Fresh => {
-                self.start_over(cx);
-                if self.follow.doubt.is_none() {
-                    self.begin_following(cx);
-                }
-            }
-            Then::NewLife(run) => {
-                let first = self.active.is_some_and(|source| source.first_id == run.first);
-                self.start_over(cx);
-                self.follow.saw(run.last());
-                self.follow.pending.insert(run);
-                if first {
-                    self.tell_initial(cx);
-                    self.arm_probe(cx);
-                } else {
-                    self.begin_following(cx);
-                }
-            }
-            Then::Rebase { runs, base, repair } => {
-                let newest = self.follow.newest;
-                self.start_over(cx);
-                self.follow.newest = newest;
-                self.tell_initial(cx);
-                self.arm_probe(cx);
-                if repair {
-                    self.arm_repair(cx);
-                }
-                if runs.is_empty() {
-                    self.follow.base = base;
-                }
-                self.admit(Runs::from_vec(runs), Some(base), cx);
-            }
-        }
-    }
-
-    /// Forgets the life that was followed; a connection that is down stays down.
-    fn start_over(&mut self, cx: &mut Context<'_, P>) {
-        let lost = self.follow.doubt == Some(Doubt::Lost);
-        self.cancel_recovery(cx);
-        cx.shared.timers.cancel(&mut self.follow.probe);
-        cx.shared.timers.cancel(&mut self.follow.repair);
-        let waiting = core::mem::take(&mut self.follow.pending);
-        self.follow = Follow::fresh(cx.now);
-        self.follow.doubt = lost.then_some(Doubt::Lost);
-        self.follow.newest = waiting.last();
-        self.follow.pending = waiting;
-    }
-
-    /// The target refused something, or must not be given more: nothing passes before a reset
-    /// (S8), which is tried again by itself (B1).
-    pub(super) fn fence(&mut self, reason: TrustReason, cx: &mut Context<'_, P>) {
-        self.quiesce(DiscardReason::Fenced, cx);
-        self.content = Content::Dirty;
-        self.restart = None;
-        let policy = &cx.shared.policy;
-        let wait = policy.heal_base.doubled(self.heal_tries).min(policy.heal_max);
-        self.heal_tries = self.heal_tries.saturating_add(1).min(32);
-        let at = cx.now.after(cx.shared.jitter.around(wait));
-        let timer = cx.shared.timers.set(at, cx.slot, TimerKind::Heal);
-        self.fence = Some(Fence { reason, timer });
-    }
-
-    /// The heal timer fired.
-    pub(super) fn heal_timer(&mut self, cx: &mut Context<'_, P>) {
-        if self.fence.take().is_some() && self.applied.is_some() {
-            self.begin_reset(ResetReason::Fault, Then::Fresh, cx);
-        }
-    }
-
     /// Hands runs to the target; they are contiguous with what it has, or `base` says otherwise.
     pub(super) fn admit(&mut self, runs: Runs<P>, base: Option<Base>, cx: &mut Context<'_, P>) {
         let Some(last) = runs.last().map(Run::last) else { return };
-        let mut base = base;
-        let mut ids = 0;
-        let first_id = self.active.map(|source| source.first_id);
-        for run in &runs {
-            ids += u64::from(run.len.get());
-            if run.clear {
-                base = Some(Base::Known);
-            }
-            let known = base.unwrap_or(self.follow.base) == Base::Known;
-            if run.damaged && known {
-                base = Some(Base::Incomplete(TrustReason::Damaged));
-            }
-            self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
-        }
+        let (ids, base) = self.remember(&runs, base);
         self.follow.saw(last);
         self.follow.barren_rounds = 0;
         self.content = Content::Dirty;
@@ -427,10 +284,11 @@ impl<P: Payload> Slot<P> {
     /// Swaps the target's state for these runs (B11).
     pub(super) fn replace(&mut self, runs: Vec<Run<P>>, base: Base, cx: &mut Context<'_, P>) {
         let Some(last) = runs.last().map(Run::last) else { return };
-        let first_id = self.active.map(|source| source.first_id);
-        for run in &runs {
-            self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
-        }
+        // The state that they stood for goes as a whole.
+        self.follow.anchors = Anchors::default();
+        let (ids, turned) = self.remember(&runs, Some(base));
+        let base = turned.unwrap_or(base);
+        cx.shared.stats.admitted += ids;
         self.follow.saw(last);
         self.content = Content::Dirty;
         let op = cx.shared.fresh_op();
@@ -438,91 +296,29 @@ impl<P: Payload> Slot<P> {
         self.busy = Busy::Replacing { op, last, base };
     }
 
-    /// The way to the source changed.
-    ///
-    /// | change | can be asked | effect |
-    /// |---|---|---|
-    /// | lost | yes | in doubt; what waits goes, nothing is admitted |
-    /// | lost | no | reset: nobody can say what was missed (B6) |
-    /// | back | yes, followed so far | verify from the cursor (B7) |
-    /// | back | yes, nothing followed | ask from the beginning |
-    /// | back | no | the next message decides |
-    /// | back, a restart to come | – | its own history is asked for afterwards |
-    pub(super) fn transport(&mut self, change: TransportChange, cx: &mut Context<'_, P>) {
-        match change {
-            TransportChange::Lost => {
-                self.follow.doubt = Some(Doubt::Lost);
-                // What waits may turn out to be an ended life's; if not, verifying fetches it anew.
-                self.cancel_recovery(cx);
-                cx.shared.timers.cancel(&mut self.follow.probe);
-                let dropped = self.follow.pending.clear();
-                cx.shared.stats.discard(DiscardReason::OldLife, dropped);
-                self.follow.newest = None;
-                self.restart_afresh(cx);
-                if self.coming().is_none() && !self.recoverable() && self.content == Content::Dirty
-                {
-                    self.owe_restart(ResetReason::Hole, Then::Fresh, cx);
-                }
+    /// Keeps the digests of runs that leave; returns how many ids they cover, and what they make of
+    /// the base.
+    fn remember(&mut self, runs: &[Run<P>], mut base: Option<Base>) -> (u64, Option<Base>) {
+        let mut ids = 0;
+        let first_id = self.active.map(|source| source.first_id);
+        for run in runs {
+            ids += u64::from(run.len.get());
+            if run.clear {
+                base = Some(Base::Known);
+                // Whoever published what lies below it, the state no longer depends on it.
+                self.follow.anchors.forget_recent();
             }
-            TransportChange::Back => self.transport_back(cx),
+            let known = base.unwrap_or(self.follow.base) == Base::Known;
+            if run.damaged && known {
+                base = Some(Base::Incomplete(TrustReason::Damaged));
+            }
+            self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
         }
+        (ids, base)
     }
 
-    fn transport_back(&mut self, cx: &mut Context<'_, P>) {
-        self.follow.replay_blind = false;
-        self.follow.last_live = cx.now;
-        self.follow.doubt = None;
-        if self.fence.is_some() || self.active.is_none() {
-            return;
-        }
-        if self.coming().is_some() {
-            self.restart_afresh(cx);
-        } else if !self.recoverable() {
-            // Nothing is inherited from before: see `lost`.
-        } else if self.head().is_none() {
-            self.cancel_recovery(cx);
-            self.follow.base = Base::Establishing;
-            self.begin_following(cx);
-        } else {
-            self.follow.doubt = Some(Doubt::Unverified);
-            self.cancel_recovery(cx);
-            self.start_recovery(Purpose::Verify, Micros(0), cx);
-        }
-    }
-
-    /// A restart from runs of before the interruption is no longer safe: they may be an earlier
-    /// life's. The source's own history is asked for instead.
-    fn restart_afresh(&mut self, cx: &mut Context<'_, P>) {
-        let then = match (&mut self.restart, &mut self.busy) {
-            (Some((_, then)), _) | (None, Busy::Resetting { then, .. }) => then,
-            (None, Busy::Idle | Busy::Admitting { .. } | Busy::Replacing { .. }) => return,
-        };
-        match then {
-            Then::Apply | Then::Fresh => {}
-            Then::NewLife(_) | Then::Rebase { .. } => *then = Then::Fresh,
-        }
-        self.quiesce(DiscardReason::OldLife, cx);
-        self.follow.anchors = Anchors::default();
-    }
-
-    fn recoverable(&self) -> bool {
+    pub(super) fn recoverable(&self) -> bool {
         self.active.is_some_and(|source| source.target.is_some())
-    }
-
-    /// The source's life could not be established: what it left is not inherited (B6).
-    pub(super) fn restart_unverified(&mut self, cx: &mut Context<'_, P>) {
-        self.settle_doubt();
-        let runs = self.take_contiguous();
-        let base = Base::Incomplete(TrustReason::HistoryUnknown);
-        self.owe_restart(ResetReason::Hole, Then::Rebase { runs, base, repair: true }, cx);
-    }
-
-    /// The life is established, or will be from its beginning; a connection that went down since
-    /// stays in doubt.
-    pub(super) fn settle_doubt(&mut self) {
-        if self.follow.doubt == Some(Doubt::Unverified) {
-            self.follow.doubt = None;
-        }
     }
 
     /// Last id handed to the target, accepted or not; with a restart to come, the last id that it
@@ -543,58 +339,6 @@ impl<P: Payload> Slot<P> {
     /// The longest contiguous beginning of what waits.
     pub(super) fn take_contiguous(&mut self) -> Vec<Run<P>> {
         contiguous(&mut self.follow.pending)
-    }
-
-    /// What a query may believe of the rank, and why it is not exact.
-    pub(super) fn trust(&self) -> (Trust, Option<TrustReason>) {
-        if let Some(fence) = self.fence {
-            return (Trust::Fenced, Some(fence.reason));
-        }
-        if matches!(self.busy, Busy::Resetting { .. }) || self.restart.is_some() {
-            return (Trust::Fenced, Some(TrustReason::Resetting));
-        }
-        match self.applied.map(|applied| applied.status) {
-            None | Some(RankStatus::Missing) => (Trust::Missing, Some(TrustReason::NoSource)),
-            Some(RankStatus::Ambiguous) => (Trust::Ambiguous, Some(TrustReason::Ambiguous)),
-            Some(RankStatus::Active(_)) => self.stream_trust(),
-        }
-    }
-
-    fn stream_trust(&self) -> (Trust, Option<TrustReason>) {
-        match self.follow.doubt {
-            Some(Doubt::Lost) => return (Trust::Suspect, Some(TrustReason::TransportLost)),
-            Some(Doubt::Unverified) => return (Trust::Suspect, Some(TrustReason::Unverified)),
-            None => {}
-        }
-        if self.follow.purpose() == Some(Purpose::Verify) {
-            return (Trust::Suspect, Some(TrustReason::Unverified));
-        }
-        match self.follow.base {
-            Base::Establishing if self.recoverable() => {
-                (Trust::Partial, Some(TrustReason::InitialRecovery))
-            }
-            Base::Establishing => (Trust::Partial, Some(TrustReason::HistoryUnknown)),
-            Base::Incomplete(reason) => (Trust::Partial, Some(reason)),
-            Base::Known if self.follow.purpose() == Some(Purpose::Gap) || self.follow.behind() => {
-                (Trust::CatchingUp, Some(TrustReason::Gap))
-            }
-            Base::Known => (Trust::Exact, None),
-        }
-    }
-
-    pub(super) fn tell_trust(&mut self, cx: &mut Context<'_, P>) {
-        let now = self.trust();
-        if now != self.told {
-            let from = self.told.0;
-            self.told = now;
-            cx.fx.notice(Notice::Trust { rank: self.key, from, to: now.0, reason: now.1 });
-        }
-    }
-
-    /// A recovery reply named another rank: fenced, then its own history (S6).
-    pub(super) fn foreign_reply(&mut self, cx: &mut Context<'_, P>) {
-        self.finish_recovery(RecoveryEnd::Failed, cx);
-        self.fence(TrustReason::ForeignReply, cx);
     }
 }
 

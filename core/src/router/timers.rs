@@ -54,14 +54,21 @@ impl Timers {
         self.set.first().map(|timer| timer.at)
     }
 
-    /// Takes the earliest timer at or before `now`.
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<(Timestamp, SlotId, TimerKind)> {
+    /// A mark in time: timers set from here on do not count for a [`Timers::pop_due`] that is
+    /// given it.
+    pub(super) const fn mark(&self) -> u64 {
+        self.order
+    }
+
+    /// Takes the earliest timer at or before `now` that was set before `mark`, so that a timer
+    /// which sets itself again without a wait (at the end of time) cannot keep the caller for ever.
+    pub(super) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<(SlotId, TimerKind)> {
         let first = *self.set.first()?;
-        if first.at > now {
+        if first.at > now || first.order >= mark {
             return None;
         }
         self.set.remove(&first);
-        Some((first.at, first.slot, first.kind))
+        Some((first.slot, first.kind))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -1,6 +1,7 @@
 //! The kinds of lines a capture may hold.
 
-use super::{CaptureMessage, peek_rank};
+use super::CaptureMessage;
+use super::rank::RankReader;
 use crate::replay::END_SEQ;
 use bytes::Bytes;
 use serde::Deserialize;
@@ -23,19 +24,20 @@ struct Line {
 pub(super) fn parse(
     text: &[u8],
     line: u64,
+    ranks: &mut RankReader,
     out: &mut impl Extend<CaptureMessage>,
 ) -> Result<(), String> {
     let parsed: Line =
         serde_json::from_slice(text).map_err(|error| format!("not a captured message: {error}"))?;
     if let Some(frames) = parsed.frames {
-        out.extend(message(&frames, parsed.t_ns, line)?);
+        out.extend(message(&frames, parsed.t_ns, line, ranks)?);
     } else if let Some(replies) = parsed.replies {
         for frames in replies {
-            out.extend(message(&frames, None, line)?);
+            out.extend(message(&frames, None, line, ranks)?);
         }
     } else if let (Some(seq), Some(hex)) = (parsed.seq, parsed.hex) {
         let topic = parsed.topic.unwrap_or_default();
-        out.extend(message(&[topic, seq, hex], parsed.t_ns, line)?);
+        out.extend(message(&[topic, seq, hex], parsed.t_ns, line, ranks)?);
     } else {
         return Err(
             "no \"frames\", no \"replies\" and no \"seq\" with \"hex\"; is this a capture \
@@ -52,6 +54,7 @@ fn message(
     frames: &[String],
     t_ns: Option<u64>,
     line: u64,
+    ranks: &mut RankReader,
 ) -> Result<Option<CaptureMessage>, String> {
     let (topic, seq, payload) = match frames {
         [seq, payload] => (None, seq, payload),
@@ -74,7 +77,7 @@ fn message(
     if seq == END_SEQ && payload.is_empty() {
         return Ok(None);
     }
-    let rank = peek_rank(&payload);
+    let rank = ranks.rank(&payload);
     Ok(Some(CaptureMessage { line, t_ns, topic, seq, payload, rank }))
 }
 
@@ -102,7 +105,7 @@ mod tests {
 
     fn one(text: &str) -> Result<Vec<Parts>, String> {
         let mut out = Vec::new();
-        parse(text.as_bytes(), 3, &mut out)?;
+        parse(text.as_bytes(), 3, &mut RankReader::new(), &mut out)?;
         Ok(out.into_iter().map(|m| (m.seq, m.topic.to_vec(), m.payload.to_vec())).collect())
     }
 

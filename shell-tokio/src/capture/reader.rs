@@ -1,5 +1,6 @@
 //! Line by line, in bounded memory.
 
+use super::rank::RankReader;
 use super::{CaptureError, CaptureMessage, line};
 use flate2::bufread::MultiGzDecoder;
 use std::collections::VecDeque;
@@ -31,6 +32,7 @@ pub struct CaptureReader {
     buffer: Vec<u8>,
     /// Messages of a line that holds more than one.
     ready: VecDeque<CaptureMessage>,
+    ranks: RankReader,
     ended: bool,
 }
 
@@ -57,7 +59,8 @@ impl CaptureReader {
     /// Reads uncompressed lines from anywhere; `path` is for messages.
     pub fn new(path: PathBuf, input: Box<dyn BufRead + Send>) -> Self {
         let (buffer, ready) = (Vec::new(), VecDeque::new());
-        Self { path, input, line: 0, buffer, ready, ended: false }
+        let ranks = RankReader::new();
+        Self { path, input, line: 0, buffer, ready, ranks, ended: false }
     }
 
     /// Reads the next line into the buffer; false at the end of the file.
@@ -91,9 +94,9 @@ impl CaptureReader {
             if self.buffer.trim_ascii().is_empty() {
                 continue;
             }
-            line::parse(&self.buffer, self.line, &mut self.ready).map_err(|what| {
-                CaptureError::Line { path: self.path.clone(), line: self.line, what }
-            })?;
+            line::parse(&self.buffer, self.line, &mut self.ranks, &mut self.ready).map_err(
+                |what| CaptureError::Line { path: self.path.clone(), line: self.line, what },
+            )?;
         }
     }
 }

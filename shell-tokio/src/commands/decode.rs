@@ -216,9 +216,9 @@ fn write_message(
         }),
     };
     if json {
-        json_line(out, &line)?
+        json_line(out, &line)?;
     } else {
-        line.write(out)?
+        line.write(out)?;
     }
     Ok(!batch.cut)
 }

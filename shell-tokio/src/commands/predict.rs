@@ -27,7 +27,7 @@ pub struct PredictArgs {
     /// Capture to read: JSON Lines, plain or gzip. Of one rank and one engine life.
     pub capture: PathBuf,
 
-    /// The capture's truth file: JSON, plain or gzip. Its requests need \"before_seq\".
+    /// The capture's truth file: JSON, plain or gzip. Its requests need "before_seq".
     pub truth: PathBuf,
 
     /// Print JSON instead of readable lines.

@@ -66,7 +66,7 @@ impl fmt::Display for Proof {
             let verdict = if rank.equal { "equal" } else { "NOT EQUAL" };
             write!(
                 f,
-                "{:<14} mirror {} blocks, engine's own table {} blocks",
+                "{:<14} mirror {} entries, engine's own table {} entries",
                 rank.instance, rank.blocks, rank.engine_blocks
             )?;
             if rank.missing + rank.extra > 0 {

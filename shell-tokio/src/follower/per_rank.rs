@@ -68,14 +68,16 @@ impl PerRank {
 
     /// Counts what a notice tells of a rank.
     pub(super) fn note(&mut self, notice: &Notice) {
-        let (rank, count): (_, fn(&mut RankCounts) -> &mut u64) = match notice {
-            Notice::Gap { rank, .. } => (rank, |counts| &mut counts.gaps),
-            Notice::Recovered { rank, end: RecoveryEnd::Healed } => {
+        let (rank, count): (_, fn(&mut RankCounts) -> &mut u64) =
+            if let Notice::Gap { rank, .. } = notice {
+                (rank, |counts| &mut counts.gaps)
+            } else if let Notice::Recovered { rank, end: RecoveryEnd::Healed } = notice {
                 (rank, |counts| &mut counts.healed)
-            }
-            Notice::NewLife { rank, .. } => (rank, |counts| &mut counts.new_lives),
-            _ => return,
-        };
+            } else if let Notice::NewLife { rank, .. } = notice {
+                (rank, |counts| &mut counts.new_lives)
+            } else {
+                return;
+            };
         if let Some(followed) = self.ranks.get_mut(rank) {
             *count(&mut followed.counts) += 1;
         }

@@ -475,6 +475,8 @@ fn log(notice: &Notice) {
         }
         Notice::Recovered { rank, end } => tracing::info!(%rank, end = end.name(), "recovered"),
         Notice::Reset { rank, reason } => tracing::info!(%rank, reason = reason.name(), "reset"),
-        other => tracing::debug!(notice = ?other),
+        Notice::InitialRecoveryComplete { .. } | Notice::Discarded { .. } | _ => {
+            tracing::debug!(?notice);
+        }
     }
 }

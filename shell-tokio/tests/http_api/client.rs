@@ -39,7 +39,9 @@ impl Client {
     }
 
     pub(crate) fn over(backend: Example) -> Self {
-        Self::with_options(backend, HttpOptions::default())
+        // The literal bodies of the API name hosts of all kinds.
+        let options = HttpOptions { allowed_hosts: vec!["*".into()], ..HttpOptions::default() };
+        Self::with_options(backend, options)
     }
 
     pub(crate) fn with_options(backend: Example, options: HttpOptions) -> Self {

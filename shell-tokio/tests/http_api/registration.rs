@@ -239,6 +239,11 @@ async fn limits_of_the_registry_and_of_hosts() {
     let full = client.post("/register", D_REGISTER.replace(":7,", ":8,")).await;
     assert_eq!((full.status.as_u16(), &full.json()["reason"]), (429, &json!("rate_limited")));
 
+    let client = Client::with_options(Example::empty(), HttpOptions::default());
+    assert_eq!(client.post("/register", D_REGISTER).await.status, 201, "loopback by default");
+    let elsewhere = client.post("/register", D_REGISTER.replace("127.0.0.1", "10.0.0.1")).await;
+    assert_eq!((elsewhere.status.as_u16(), &elsewhere.json()["field"]), (400, &json!("endpoint")));
+
     let options = HttpOptions { allowed_hosts: vec!["Engine-A".into()], ..HttpOptions::default() };
     let client = Client::with_options(Example::empty(), options);
     let refused = client.post("/register", D_REGISTER).await;

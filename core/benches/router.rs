@@ -1,0 +1,105 @@
+//! Speed of the router machine alone: one live batch and the completion of its admit.
+//!
+//! Prints `name: value unit` lines, medians of nine rounds. A run of 1 event is a raw engine's
+//! message; a run of 64 is a batch of event ids. Ranks take turns, so that each step finds another
+//! slot.
+#![allow(clippy::print_stdout, clippy::float_arithmetic, reason = "a benchmark reports figures")]
+
+use kvmirror_core::id::{EventId, Generation, PublisherId, RankKey};
+use kvmirror_core::router::{
+    Command, Completion, Effects, LiveBatch, MemberRank, Membership, Origin, Payload, Policy,
+    RankStatus, Router, Run, Runs, Source,
+};
+use kvmirror_core::time::Timestamp;
+use std::hint::black_box;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+const ROUNDS: usize = 9;
+const BATCHES: u64 = 1 << 20;
+
+/// Shared, as a decoded message is.
+#[derive(Clone, Debug)]
+struct Events(Arc<[u8]>, u32);
+
+impl Payload for Events {
+    fn len(&self) -> u32 {
+        self.1
+    }
+    fn bytes(&self) -> usize {
+        self.0.len()
+    }
+    fn slice(&self, range: Range<u32>) -> Self {
+        Self(Arc::clone(&self.0), range.end - range.start)
+    }
+}
+
+fn main() {
+    for ranks in [1, 8, 1_024] {
+        for len in [1, 64] {
+            let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(ranks, len)).collect();
+            rates.sort_by(f64::total_cmp);
+            let batches = rates[ROUNDS / 2];
+            println!("router_{ranks}_ranks_runs_of_{len}: {batches:.2} M batches/s");
+            let events = batches * f64::from(len);
+            println!("router_{ranks}_ranks_runs_of_{len}_events: {events:.1} M events/s");
+        }
+    }
+}
+
+/// Millions of batches a second.
+fn round(ranks: u64, len: u32) -> f64 {
+    let mut router = Router::new(Policy::default()).expect("defaults are valid");
+    let mut fx = Effects::new();
+    let membership = (0..ranks).map(|rank| {
+        let source = Source { publisher: PublisherId(rank), target: None, first_id: EventId(0) };
+        let status = RankStatus::Active(source);
+        MemberRank { key: RankKey::new(rank, 0), generation: Generation(0), status }
+    });
+    let membership = Membership::new(membership.collect()).expect("each rank once");
+    router.handle_membership(&membership, Timestamp(0), &mut fx);
+    complete(&mut router, &mut fx, Timestamp(0));
+    let events = Events(Arc::from([0_u8; 64]), len);
+    let width = NonZeroU32::new(len).expect("not empty");
+    let started = Instant::now();
+    for batch in 0..BATCHES {
+        let first = batch / ranks * u64::from(len);
+        let run = Run {
+            first: EventId(first),
+            len: width,
+            clear: false,
+            damaged: false,
+            digest: NonZeroU64::new(batch + 1),
+            payload: events.clone(),
+        };
+        let publisher = PublisherId(batch % ranks);
+        let runs = Runs::from_buf([run]);
+        let live = LiveBatch { publisher, origin: Origin::Own, runs };
+        router.handle_live(live, Timestamp(batch), &mut fx);
+        complete(&mut router, &mut fx, Timestamp(batch));
+    }
+    let spent = started.elapsed().as_secs_f64();
+    assert_eq!(router.stats().admitted, BATCHES * u64::from(len), "all was in order");
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let millions = BATCHES as f64 / 1e6;
+    black_box(&router);
+    millions / spent
+}
+
+fn complete(router: &mut Router<Events>, fx: &mut Effects<Events>, now: Timestamp) {
+    fx.drain_notices().for_each(drop);
+    let mut ops: smallvec::SmallVec<[_; 4]> = fx
+        .drain_commands()
+        .filter_map(|command| match command {
+            Command::Admit { op, .. } | Command::Replace { op, .. } | Command::Reset { op, .. } => {
+                Some(op)
+            }
+            Command::Query { .. } | Command::Cancel { .. } => None,
+        })
+        .collect();
+    for op in ops.drain(..) {
+        router.handle_completion(Completion { op, ok: true, flaw: None }, now, fx);
+    }
+}

@@ -1,0 +1,214 @@
+//! Changes of membership at any moment.
+
+use crate::rig::recoverable;
+
+#[test]
+fn a_removed_rank_is_emptied_and_forgotten() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        ok -> now missing = none
+        ",
+    );
+}
+
+#[test]
+fn removed_while_recovering() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        gone -> initial_told, now missing, cancel = none
+        ok -> - = none
+        again reply 0 -> - = none
+        ",
+    );
+}
+
+#[test]
+fn removed_in_the_first_jitter() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        gone -> initial_told, now missing = none
+        ",
+    );
+}
+
+#[test]
+fn removed_while_admitting() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        gone -> now missing = missing(no_source)
+        ok -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        ok -> now missing = none
+        ",
+    );
+}
+
+#[test]
+fn removed_while_fenced() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        refuse -> now fenced = fenced(target_fault)
+        gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now missing = none
+        ",
+    );
+}
+
+#[test]
+fn removed_during_a_reset() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        gone -> - = fenced(resetting)
+        ok -> now missing = none
+        ",
+    );
+}
+
+#[test]
+fn another_generation_resets() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        up g1 -> emptying, now fenced, reset(lifecycle e1) = fenced(resetting) @0
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        ",
+    );
+}
+
+#[test]
+fn another_publisher_resets() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        up p2 -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply -> recovered(healed), initial_told, now exact = exact
+        live 0' -> admit 0 = exact
+        ok -> - = exact @0
+        ",
+    );
+}
+
+#[test]
+fn one_reset_serves_a_flapping_membership() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        up p2 -> - = fenced(resetting)
+        up p3 -> - = fenced(resetting)
+        missing -> - = fenced(resetting)
+        up p4 -> - = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        ",
+    );
+}
+
+#[test]
+fn flapping_while_an_admit_is_incomplete() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        up p2 -> now missing = missing(no_source)
+        missing -> - = missing(no_source)
+        up p3 -> - = missing(no_source)
+        live 0' -> - = missing(no_source)
+        ok -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0' -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        ",
+    );
+}
+
+#[test]
+fn an_ambiguous_rank_is_emptied() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        ambiguous -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        live 1 -> discarded(inactive_publisher) = fenced(resetting) @0
+        ok -> now ambiguous = ambiguous(ambiguous)
+        up -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
+        ok -> now exact = exact @1
+        ",
+    );
+}
+
+#[test]
+fn a_failed_clean_up_is_retried() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        refuse -> now fenced = fenced(target_fault) @0
+        wait -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        ok -> now missing = none
+        ",
+    );
+}
+
+#[test]
+fn shutdown_empties_and_ends() {
+    recoverable(
+        "
+        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        ok -> now partial = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
+        ok -> now exact = exact @0
+        shutdown -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        up -> - = fenced(resetting) @0
+        live 1 -> - = fenced(resetting) @0
+        ok -> now missing = none
+        up -> - = none
+        ",
+    );
+}
