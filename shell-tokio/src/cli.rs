@@ -80,7 +80,10 @@ fn online(
     command: impl Future<Output = Result<ExitCode, Box<dyn Error>>>,
 ) -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(command)
+    let result = runtime.block_on(command);
+    // A name that is still being looked up must not hold the process.
+    runtime.shutdown_background();
+    result
 }
 
 fn verdict(well: bool) -> ExitCode {
@@ -114,6 +117,26 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn work_that_cannot_be_cancelled_does_not_hold_the_end() {
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let blocked = std::thread::spawn(move || {
+            let result = online(async {
+                tokio::task::spawn_blocking(move || released.recv());
+                tokio::task::yield_now().await;
+                Ok(ExitCode::SUCCESS)
+            });
+            result.is_ok()
+        });
+        let started = std::time::Instant::now();
+        while !blocked.is_finished() && started.elapsed().as_secs() < 10 {
+            std::thread::yield_now();
+        }
+        assert!(blocked.is_finished());
+        drop(release);
+        assert!(blocked.join().unwrap());
     }
 
     #[test]

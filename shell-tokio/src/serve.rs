@@ -122,10 +122,15 @@ impl Service {
         // The server may have ended already.
         let _ = self.shutdown.send(());
         let grace = std::time::Duration::from_secs(2);
-        if tokio::time::timeout(grace, &mut self.server).await.is_err() {
+        // What `failed` has seen the end of must not be waited for again: nor need it be.
+        if !self.server.is_finished()
+            && tokio::time::timeout(grace, &mut self.server).await.is_err()
+        {
             self.server.abort();
         }
-        if let Err(error) = self.running.await {
+        if !self.running.is_finished()
+            && let Err(error) = self.running.await
+        {
             tracing::error!(%error, "the follower's loop panicked");
         }
     }

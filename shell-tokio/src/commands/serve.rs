@@ -52,6 +52,7 @@ impl ServeArgs {
 /// [`ServeError`] when it cannot start or ends by itself.
 pub async fn run<W: Write>(args: ServeArgs, ui: &mut Ui<W>) -> Result<(), ServeError> {
     let config = args.configuration()?;
+    let interrupted = interrupt();
     let mut service = Service::start(&config).await?;
     ui.line(&format!(
         "listening on http://{}, following {} configured sources; ctrl-c ends",
@@ -60,7 +61,7 @@ pub async fn run<W: Write>(args: ServeArgs, ui: &mut Ui<W>) -> Result<(), ServeE
     ));
     let failed = tokio::select! {
         error = service.failed() => Some(error),
-        () = interrupt() => None,
+        () = interrupted => None,
     };
     ui.line("stopping");
     service.stop().await;

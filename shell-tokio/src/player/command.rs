@@ -31,6 +31,7 @@ pub enum CommandError {
 /// # Errors
 /// When the capture cannot be read or an address cannot be bound. An interruption is no error.
 pub async fn run<W: Write>(args: PlayArgs, ui: &mut Ui<W>) -> Result<ExitCode, CommandError> {
+    let interrupt = interrupt();
     let path = args.capture.clone();
     let capture = tokio::task::spawn_blocking(move || Capture::read(&path))
         .await
@@ -52,7 +53,7 @@ pub async fn run<W: Write>(args: PlayArgs, ui: &mut Ui<W>) -> Result<ExitCode, C
     for address in open {
         ui.line(&format!("note: {address} is open to other machines, without authentication"));
     }
-    let interrupted = watch(&mut player, total, ui).await?;
+    let interrupted = watch(&mut player, total, interrupt, ui).await?;
     let progress = player.wait().await?;
     let how = if interrupted { "interrupted" } else { "done" };
     ui.line(&format!("{how}: {}", describe(&progress, total)));
@@ -63,6 +64,7 @@ pub async fn run<W: Write>(args: PlayArgs, ui: &mut Ui<W>) -> Result<ExitCode, C
 async fn watch<W: Write>(
     player: &mut PlayerHandle,
     total: usize,
+    interrupt: impl Future<Output = ()>,
     ui: &mut Ui<W>,
 ) -> Result<bool, CommandError> {
     let every = Duration::from_millis(if ui.is_terminal() { 200 } else { 5_000 });
@@ -70,7 +72,6 @@ async fn watch<W: Write>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut shown = PlayProgress::default();
     let mut interrupted = false;
-    let interrupt = interrupt();
     tokio::pin!(interrupt);
     loop {
         tokio::select! {

@@ -1,5 +1,6 @@
 //! The whole service in one process: a player on loopback sockets, the follower and its HTTP API.
 
+mod ending;
 mod healing;
 
 use kvmirror_core::id::RankKey;

@@ -1,0 +1,11 @@
+//! The `kvmirror` binary as its users run it: real processes on loopback.
+
+mod demo;
+mod equal;
+mod faults;
+mod killed;
+mod player;
+mod process;
+mod serve;
+mod starting;
+mod unfriendly;
