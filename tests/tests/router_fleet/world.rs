@@ -7,8 +7,7 @@ use std::fmt::Write;
 use kvmirror_core::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
 use kvmirror_core::router::*;
 use kvmirror_core::time::{Micros, Timestamp};
-
-use crate::engine::{Change, Lives, Message};
+use kvmirror_sim::engine::{Change, Lives, Message};
 
 pub(crate) const KEYS: [RankKey; 3] = [RankKey::new(1, 0), RankKey::new(1, 1), RankKey::new(2, 0)];
 

@@ -2,11 +2,10 @@
 //! restart unnoticed, answer late, wrongly or not at all; membership that changes at any moment; and
 //! an oracle that knows every life's truth. See `world.rs` for what is checked after each step.
 
-mod engine;
 mod world;
 
-use engine::Change;
 use kvmirror_core::router::{Flaw, Policy, Trust};
+use kvmirror_sim::engine::Change;
 use proptest::prelude::*;
 use world::{Fate, KEYS, Reply, Step, World};
 
