@@ -96,7 +96,7 @@ impl Expected {
     pub(crate) fn engine_table(&self) -> BTreeSet<u64> {
         let own = self.truth.ranks.iter().find(|(rank, _)| *rank == self.rank).map(|(_, c)| c);
         let checkpoint: &Checkpoint =
-            own.or(self.truth.checkpoints.last()).expect("a checkpoint in the truth");
+            own.or_else(|| self.truth.checkpoints.last()).expect("a checkpoint in the truth");
         assert!(checkpoint.is_published());
         assert_eq!(checkpoint.after_seq, self.last);
         checkpoint.blocks.keys().map(|(hash, _, _)| hash.0).collect()

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -59,14 +59,6 @@ impl Process {
 
     /// Waits for a line on standard error.
     pub(crate) fn line(&mut self, with: &str) -> String {
-        match self.line_or_end(with) {
-            Ok(line) => line,
-            Err(status) => panic!("{status} before {with:?}: {:?}", self.err()),
-        }
-    }
-
-    /// [`Process::line`], or how the process ended without it.
-    pub(crate) fn line_or_end(&mut self, with: &str) -> Result<String, ExitStatus> {
         let started = Instant::now();
         loop {
             let ended = self.child.try_wait().expect("a child");
@@ -74,11 +66,9 @@ impl Process {
                 self.read_all();
             }
             if let Some(line) = self.err().into_iter().find(|line| line.contains(with)) {
-                return Ok(line);
+                return line;
             }
-            if let Some(status) = ended {
-                return Err(status);
-            }
+            assert!(ended.is_none(), "{}: {ended:?} before {with:?}", self.name);
             assert!(started.elapsed() < PATIENCE, "{}: no {with:?}", self.name);
             std::thread::sleep(LOOK);
         }
@@ -124,6 +114,7 @@ impl Process {
 }
 
 impl Drop for Process {
+    #[allow(clippy::print_stderr, reason = "what a child said explains a failure")]
     fn drop(&mut self) {
         self.end();
         if std::thread::panicking() {

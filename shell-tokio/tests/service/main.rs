@@ -2,6 +2,7 @@
 
 mod ending;
 mod healing;
+mod hostile;
 
 use kvmirror_core::id::RankKey;
 use kvmirror_core::id::{EventId, PublisherId};
