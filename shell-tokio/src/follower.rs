@@ -6,9 +6,12 @@
 //! between messages, by the same task, so an answer is never torn.
 
 mod call;
+mod log;
 mod per_rank;
 mod prompt;
 mod run;
+mod sources;
+mod view;
 
 pub use call::RankRow;
 

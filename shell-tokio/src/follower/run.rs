@@ -1,23 +1,19 @@
 //! The loop itself.
 
 use super::FollowerOptions;
-use super::call::{Call, RankRow};
+use super::call::Call;
+use super::log;
 use super::per_rank::PerRank;
 use super::prompt::Matcher;
-use crate::answer::{self, RankState};
-use crate::backend::{BackendError, ListenerState, ListenerStatus, Query, QueryAnswer, WorkerInfo};
-use crate::metrics::{self, Snapshot};
-use crate::registry::{
-    self, DomainEvent, RankFacts, Registered, Registration, Registry, Unregistered, Unregistration,
-    WorkerFilter,
-};
+use crate::metrics;
+use crate::registry::{self, Registry};
 use crate::replay::{ReplayEnd, ReplayOutcome, replay};
-use crate::source::{SourceConfig, SourceEvent, SourceInput, spawn_source};
+use crate::source::{SourceEvent, SourceInput};
 use crate::transport::Transport;
-use kvmirror_core::id::{EventId, PublisherId, QueryId, RankKey, TargetId};
+use kvmirror_core::id::{EventId, PublisherId, QueryId, RankKey};
 use kvmirror_core::index::DomainId;
-use kvmirror_core::mirror::{AnswerEnd, Mirror, Received, Request, SourceCounts, SourceFacts};
-use kvmirror_core::router::{DiscardReason, Notice, QueryFailure, RecoveryEnd};
+use kvmirror_core::mirror::{AnswerEnd, Mirror, Received, Request, SourceCounts};
+use kvmirror_core::router::QueryFailure;
 use kvmirror_core::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,18 +27,18 @@ const EVENTS_PER_TURN: usize = 256;
 type Answer = (QueryId, PublisherId, ReplayOutcome);
 
 pub(super) struct Running<T> {
-    transport: T,
-    options: FollowerOptions,
-    mirror: Mirror,
-    registry: Registry,
-    domains: BTreeMap<registry::DomainId, DomainId>,
-    ranks: PerRank,
+    pub(super) transport: T,
+    pub(super) options: FollowerOptions,
+    pub(super) mirror: Mirror,
+    pub(super) registry: Registry,
+    pub(super) domains: BTreeMap<registry::DomainId, DomainId>,
+    pub(super) ranks: PerRank,
     /// Counters of sources that are gone: what a metric has counted it never forgets.
-    retired: SourceCounts,
-    retired_overflow: u64,
-    queries: u64,
-    matcher: Matcher,
-    events: mpsc::Sender<SourceInput>,
+    pub(super) retired: SourceCounts,
+    pub(super) retired_overflow: u64,
+    pub(super) queries: u64,
+    pub(super) matcher: Matcher,
+    pub(super) events: mpsc::Sender<SourceInput>,
     events_in: mpsc::Receiver<SourceInput>,
     replays: JoinSet<Answer>,
     asked: BTreeMap<QueryId, AbortHandle>,
@@ -137,7 +133,7 @@ impl<T: Transport> Running<T> {
         }
     }
 
-    fn now(&self) -> Timestamp {
+    pub(super) fn now(&self) -> Timestamp {
         self.timestamp(Instant::now())
     }
 
@@ -178,132 +174,6 @@ impl<T: Transport> Running<T> {
         }
     }
 
-    fn register(&mut self, registration: Registration) -> Result<Registered, BackendError> {
-        let endpoint = registration.endpoint.clone();
-        let registered = self.registry.register(registration)?;
-        if !registered.new {
-            return Ok(registered);
-        }
-        if let Some(DomainEvent::Opened(id, _)) = &registered.opened {
-            let domain = self.mirror.open_domain();
-            self.domains.insert(*id, domain);
-        }
-        let rank = RankKey { worker: registered.worker, rank: registered.rank };
-        let facts = self.registry.rank(rank).map(|facts| self.source_facts(facts));
-        let facts = facts.flatten().ok_or_else(|| internal("a registered rank has its domain"))?;
-        let publisher = facts.publisher;
-        let recoverable = facts.target.is_some();
-        self.mirror.add_source(facts, self.now()).map_err(internal)?;
-        let mut subscribe = self.options.subscribe.clone();
-        if let Some(facts) = self.registry.rank(rank) {
-            subscribe.topic.clone_from(&facts.registration.topic);
-        }
-        if !recoverable {
-            // Building a quiet socket anew would be a discontinuity that nothing can bridge.
-            subscribe.silence = None;
-        }
-        let config = SourceConfig { source: publisher.0, endpoint, subscribe };
-        let task = spawn_source(&self.transport, config, self.events.clone());
-        self.ranks.add(rank, publisher, task);
-        tracing::info!(%rank, %publisher, "following");
-        Ok(registered)
-    }
-
-    fn source_facts(&self, facts: &RankFacts) -> Option<SourceFacts> {
-        let registration = &facts.registration;
-        Some(SourceFacts {
-            rank: facts.key(),
-            publisher: facts.publisher,
-            domain: *self.domains.get(&facts.domain)?,
-            identity: registration.identity(),
-            duplicates: registration.duplicates,
-            target: registration.replay_endpoint.as_ref().map(|_| TargetId(facts.publisher.0)),
-            first_id: EventId(0),
-        })
-    }
-
-    fn unregister(&mut self, wish: &Unregistration) -> Result<Unregistered, BackendError> {
-        let gone = self.registry.unregister(wish)?;
-        for facts in &gone.removed {
-            let rank = facts.key();
-            if let Some(counts) = self.mirror.counts(rank) {
-                self.retired += *counts;
-            }
-            if let Some(followed) = self.ranks.remove(rank) {
-                self.retired_overflow += followed.task.counters().overflow();
-            }
-            self.mirror.remove_source(rank, self.now()).map_err(internal)?;
-            tracing::info!(%rank, publisher = %facts.publisher, "no longer following");
-        }
-        if let Some(DomainEvent::Closed(id)) = &gone.closed
-            && let Some(domain) = self.domains.remove(id)
-        {
-            self.mirror.close_domain(domain).map_err(internal)?;
-        }
-        Ok(gone)
-    }
-
-    fn query(&mut self, query: &Query) -> QueryAnswer {
-        self.queries += 1;
-        let domains = &self.domains;
-        let index = self.mirror.index();
-        let found =
-            self.matcher.matches(&self.registry, index, query, |id| domains.get(&id).copied());
-        answer::answer(&self.registry, query, |facts| {
-            let state = self.state(facts.key());
-            RankState {
-                trust: state.trust,
-                reason: state.reason,
-                cursor: state.cursor,
-                age_ms: state.age_ms,
-                matched: Some(found.get(&facts.key()).copied().unwrap_or_default()),
-            }
-        })
-    }
-
-    fn workers(&self, filter: &WorkerFilter) -> Vec<WorkerInfo> {
-        answer::workers(&self.registry, filter, |facts| self.state(facts.key()))
-    }
-
-    fn state(&self, rank: RankKey) -> ListenerState {
-        let followed = self.ranks.get(rank);
-        let row = self.row(rank);
-        ListenerState {
-            status: match followed {
-                None => ListenerStatus::Failed,
-                Some(followed) if followed.connected => ListenerStatus::Active,
-                Some(_) => ListenerStatus::Pending,
-            },
-            last_error: followed.and_then(|followed| followed.down.clone()),
-            trust: row.trust,
-            reason: row.reason,
-            cursor: row.cursor.map(|cursor| cursor.0),
-            age_ms: row.age_ms,
-        }
-    }
-
-    fn rows(&self) -> Vec<RankRow> {
-        self.registry.ranks().map(|facts| self.row(facts.key())).collect()
-    }
-
-    fn row(&self, key: RankKey) -> RankRow {
-        let view = self.mirror.rank(key);
-        let now = self.now();
-        let instance = self.registry.rank(key).map(|facts| &facts.registration.instance);
-        RankRow {
-            key,
-            instance: instance.map(|name| name.as_str().to_owned()).unwrap_or_default(),
-            trust: view.map_or(kvmirror_core::router::Trust::Missing, |view| view.trust),
-            reason: view.and_then(|view| view.reason),
-            cursor: view.and_then(|view| view.cursor),
-            lag: view.map_or(0, |view| view.lag),
-            age_ms: view.and_then(|view| view.level_at).map(|at| now.since(at).as_millis()),
-            blocks: self.mirror.index().counts(key).iter().sum(),
-            recovering: view.and_then(|view| view.recovering),
-            counts: self.ranks.get(key).map(|followed| followed.counts).unwrap_or_default(),
-        }
-    }
-
     fn take_waiting_events(&mut self) {
         let first = self.events_in.try_recv().ok();
         self.take_events(first);
@@ -332,7 +202,7 @@ impl<T: Transport> Running<T> {
                 self.mirror.transport_up(publisher, self.now());
             }
             SourceEvent::Down { reason } => {
-                followed.down = Some(down_text(&reason));
+                followed.down = Some(log::down(&reason));
                 tracing::info!(%publisher, reason = reason.code(), "source down");
                 self.mirror.transport_down(publisher, self.now());
             }
@@ -390,7 +260,7 @@ impl<T: Transport> Running<T> {
         }
         for notice in self.mirror.drain_notices() {
             self.ranks.note(&notice);
-            log(&notice);
+            log::notice(&notice);
         }
     }
 
@@ -415,61 +285,10 @@ impl<T: Transport> Running<T> {
         });
         self.asked.insert(query, task);
     }
-
-    fn snapshot(&self) -> Snapshot {
-        let stats = self.mirror.stats();
-        let mut counts = self.retired;
-        let mut snapshot = Snapshot { queries: self.queries, ..Snapshot::default() };
-        let mut overflow = self.retired_overflow;
-        for view in self.mirror.ranks() {
-            snapshot.count_rank(view.trust);
-            if let Some(of_rank) = self.mirror.counts(view.key) {
-                counts += *of_rank;
-            }
-            let blocks = self.mirror.index().counts(view.key);
-            snapshot.blocks.iter_mut().zip(blocks).for_each(|(sum, blocks)| *sum += blocks);
-        }
-        for followed in self.ranks.all() {
-            overflow += followed.task.counters().overflow();
-        }
-        snapshot.messages = counts.live_messages;
-        snapshot.stored = counts.stored_events;
-        snapshot.removed = counts.removed_events;
-        snapshot.cleared = counts.cleared_events;
-        snapshot.unreadable = counts.unreadable;
-        snapshot.skipped = counts.applied.skipped;
-        snapshot.gaps = stats.gaps;
-        snapshot.new_lives = stats.new_lives;
-        snapshot.ingress_overflow = overflow;
-        snapshot.recoveries =
-            RecoveryEnd::ALL.into_iter().map(|end| (end.name(), stats.recoveries(end))).collect();
-        snapshot.discarded = DiscardReason::ALL
-            .into_iter()
-            .map(|reason| (reason.name(), stats.discarded(reason)))
-            .collect();
-        snapshot
-    }
-}
-
-fn internal(error: impl ToString) -> BackendError {
-    BackendError::Internal(error.to_string())
 }
 
 fn far_away() -> Instant {
     Instant::now() + Duration::from_secs(86_400)
-}
-
-fn down_text(reason: &crate::transport::DownReason) -> String {
-    use crate::transport::DownReason;
-    match reason {
-        DownReason::Unreachable(error) => error.to_string(),
-        DownReason::Closed => "the publisher closed the connection".to_owned(),
-        DownReason::Broken(what) => format!("the connection broke: {what}"),
-        DownReason::Silence(span) => format!("silent for {span:?}; connecting anew"),
-        DownReason::Overflow(messages) => {
-            format!("{messages} messages dropped: the follower was too slow")
-        }
-    }
 }
 
 /// What a replay's end says. Whatever came before a cut is progress.
@@ -483,29 +302,5 @@ fn answer_end(outcome: &ReplayOutcome) -> AnswerEnd {
         | ReplayEnd::LimitMessages
         | ReplayEnd::LimitBytes
         | ReplayEnd::Failed(_) => AnswerEnd::Failed(QueryFailure::Transport),
-    }
-}
-
-fn log(notice: &Notice) {
-    match notice {
-        Notice::Trust { rank, from, to, reason } => tracing::info!(
-            %rank,
-            from = from.name(),
-            to = to.name(),
-            reason = reason.map(|reason| reason.name()),
-            "trust changed"
-        ),
-        Notice::NewLife { rank, cursor } => {
-            tracing::info!(%rank, cursor = cursor.map(|cursor| cursor.0), "new life");
-        }
-        Notice::Gap { rank, expected, got } => tracing::info!(%rank, %expected, %got, "gap"),
-        Notice::Skipped { rank, first, last } => {
-            tracing::warn!(%rank, %first, %last, "messages skipped for good");
-        }
-        Notice::Recovered { rank, end } => tracing::info!(%rank, end = end.name(), "recovered"),
-        Notice::Reset { rank, reason } => tracing::info!(%rank, reason = reason.name(), "reset"),
-        Notice::InitialRecoveryComplete { .. } | Notice::Discarded { .. } | _ => {
-            tracing::debug!(?notice);
-        }
     }
 }

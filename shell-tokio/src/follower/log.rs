@@ -1,0 +1,42 @@
+//! What the loop tells the log, with stable fields.
+
+use crate::transport::DownReason;
+use kvmirror_core::router::Notice;
+
+/// Why a source is down, for people.
+pub(super) fn down(reason: &DownReason) -> String {
+    match reason {
+        DownReason::Unreachable(error) => error.to_string(),
+        DownReason::Closed => "the publisher closed the connection".to_owned(),
+        DownReason::Broken(what) => format!("the connection broke: {what}"),
+        DownReason::Silence(span) => format!("silent for {span:?}; connecting anew"),
+        DownReason::Overflow(messages) => {
+            format!("{messages} messages dropped: the follower was too slow")
+        }
+    }
+}
+
+/// What the machine noticed.
+pub(super) fn notice(notice: &Notice) {
+    match notice {
+        Notice::Trust { rank, from, to, reason } => tracing::info!(
+            %rank,
+            from = from.name(),
+            to = to.name(),
+            reason = reason.map(|reason| reason.name()),
+            "trust changed"
+        ),
+        Notice::NewLife { rank, cursor } => {
+            tracing::info!(%rank, cursor = cursor.map(|cursor| cursor.0), "new life");
+        }
+        Notice::Gap { rank, expected, got } => tracing::info!(%rank, %expected, %got, "gap"),
+        Notice::Skipped { rank, first, last } => {
+            tracing::warn!(%rank, %first, %last, "messages skipped for good");
+        }
+        Notice::Recovered { rank, end } => tracing::info!(%rank, end = end.name(), "recovered"),
+        Notice::Reset { rank, reason } => tracing::info!(%rank, reason = reason.name(), "reset"),
+        Notice::InitialRecoveryComplete { .. } | Notice::Discarded { .. } | _ => {
+            tracing::debug!(?notice);
+        }
+    }
+}
