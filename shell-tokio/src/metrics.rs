@@ -6,6 +6,8 @@
 //! | `kvmirror_messages_total` | counter | | live messages received |
 //! | `kvmirror_events_total` | counter | `kind` | applied events: `stored`, `removed`, `cleared`; and messages that could not be read at all: `unreadable` |
 //! | `kvmirror_events_skipped_total` | counter | `reason` | events counted instead of applied (B22) |
+//! | `kvmirror_blocks_unplaced_total` | counter | `reason` | stored blocks that are resident, but can never be matched by tokens (P26 to P28 of the field reports) |
+//! | `kvmirror_orphans_total` | counter | | stores whose parent was resident nowhere on their rank (B37) |
 //! | `kvmirror_gaps_total` | counter | | holes noticed in a stream |
 //! | `kvmirror_recoveries_total` | counter | `outcome` | finished recoveries |
 //! | `kvmirror_new_lives_total` | counter | | sources that began a new life |
@@ -18,7 +20,7 @@
 //! Names and labels are stable. The text is in a fixed order.
 
 use core::fmt::Write as _;
-use kvmirror_core::event::{SkipReason, Tier};
+use kvmirror_core::event::{Placement, SkipReason, Tier};
 use kvmirror_core::router::Trust;
 use std::collections::BTreeMap;
 
@@ -103,6 +105,10 @@ pub struct Snapshot {
     pub unreadable: u64,
     /// Skipped events, in the order of [`SkipReason::ALL`].
     pub skipped: [u64; SkipReason::ALL.len()],
+    /// Stored blocks without position, in the order of [`Placement::UNPLACED`].
+    pub unplaced: [u64; Placement::UNPLACED.len()],
+    /// Stores without a resident parent.
+    pub orphans: u64,
     /// Holes noticed.
     pub gaps: u64,
     /// Finished recoveries by outcome.
@@ -153,6 +159,20 @@ pub fn render(snapshot: &Snapshot) -> String {
     for (reason, count) in SkipReason::ALL.into_iter().zip(snapshot.skipped) {
         w.sample(&[("reason", reason.name())], count);
     }
+    w.family(
+        "kvmirror_blocks_unplaced_total",
+        Kind::Counter,
+        "Stored blocks that tokens never match, by reason.",
+    );
+    for (reason, count) in Placement::UNPLACED.into_iter().zip(snapshot.unplaced) {
+        w.sample(&[("reason", reason.name())], count);
+    }
+    single(
+        &mut w,
+        "kvmirror_orphans_total",
+        "Stores whose parent was resident nowhere on their rank.",
+        snapshot.orphans,
+    );
     single(&mut w, "kvmirror_gaps_total", "Holes noticed in a stream.", snapshot.gaps);
     w.family("kvmirror_recoveries_total", Kind::Counter, "Finished recoveries by outcome.");
     for (outcome, count) in &snapshot.recoveries {
@@ -209,6 +229,7 @@ mod tests {
         let snapshot = Snapshot {
             ranks: [1, 0, 2, 0, 0, 0, 3],
             stored: 5,
+            orphans: 12,
             recoveries: BTreeMap::from([("replayed", 6)]),
             discarded: BTreeMap::from([("foreign", 7)]),
             blocks: [8, 9, 10, 11],
@@ -221,6 +242,8 @@ mod tests {
             "kvmirror_messages_total 0",
             "kvmirror_events_total{kind=\"stored\"} 5",
             "kvmirror_events_skipped_total{reason=\"unknown_event\"} 0",
+            "kvmirror_blocks_unplaced_total{reason=\"token_less\"} 0",
+            "kvmirror_orphans_total 12",
             "kvmirror_gaps_total 0",
             "kvmirror_recoveries_total{outcome=\"replayed\"} 6",
             "kvmirror_new_lives_total 0",
@@ -233,6 +256,6 @@ mod tests {
         }
         let helps = text.lines().filter(|line| line.starts_with("# HELP")).count();
         let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();
-        assert_eq!((helps, types), (11, 11));
+        assert_eq!((helps, types), (13, 13));
     }
 }

@@ -94,6 +94,8 @@ impl<T: Transport> Running<T> {
         snapshot.cleared = counts.cleared_events;
         snapshot.unreadable = counts.unreadable;
         snapshot.skipped = counts.applied.skipped;
+        snapshot.unplaced = counts.applied.unplaced;
+        snapshot.orphans = counts.applied.orphans;
         snapshot.gaps = stats.gaps;
         snapshot.new_lives = stats.new_lives;
         snapshot.ingress_overflow = overflow;
