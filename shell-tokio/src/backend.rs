@@ -199,9 +199,9 @@ pub struct ListenerState {
 pub enum ListenerStatus {
     /// It cannot be followed.
     Failed,
-    /// Not started yet.
+    /// Registered and being tried; it has not been connected yet.
     Pending,
-    /// Being followed; the address may be unreachable at the moment.
+    /// It was connected at least once; the connection may be down at the moment.
     Active,
     /// Stopped on purpose.
     Paused,

@@ -8,7 +8,7 @@ use crate::ui::Ui;
 use clap::{Parser, Subcommand};
 use std::env;
 use std::error::Error;
-use std::io::{self, BufWriter, StdoutLock};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock};
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -72,7 +72,11 @@ fn start_log(ui: &mut Ui<io::Stderr>) {
         filter.inspect_err(|error| ui.line(&format!("note: {name} is left out: {error}"))).ok()
     });
     let filter = filter.unwrap_or_else(|| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .init();
 }
 
 /// Runs a command that needs sockets.
@@ -141,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_command_documents_its_exit_codes() {
-        for name in ["demo", "serve", "decode", "mirror", "predict"] {
+        for name in ["demo", "serve", "play", "decode", "mirror", "predict"] {
             let mut cli = Cli::command();
             let command = cli.find_subcommand_mut(name).expect("a command");
             let help = command.render_long_help().to_string();

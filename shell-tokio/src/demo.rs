@@ -38,7 +38,7 @@ const CONNECTING: Duration = Duration::from_secs(15);
 )]
 pub struct DemoArgs {
     /// How long the engines play.
-    #[arg(long, value_name = "SECONDS", default_value_t = 8.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 8.0, value_parser = parse_seconds)]
     pub seconds: f64,
     /// Seed of the losses.
     #[arg(long, default_value_t = 7)]
@@ -49,6 +49,15 @@ pub struct DemoArgs {
     /// Falsify one block on the way, to see that the proof fails.
     #[arg(long, hide = true)]
     pub tamper: bool,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "write a number of seconds".to_owned())?;
+    if (0.0..=3_600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("write 0 (unpaced) to 3600".to_owned())
+    }
 }
 
 /// What keeps the demo from running to its end.
@@ -126,7 +135,6 @@ async fn play(
     }
     watch(service, &engines, &players, (!args.json).then_some((terminal, &mut *out))).await?;
     if !args.json {
-        writeln!(out)?;
         for answer in ask::prompts(service.address, &engines).await? {
             writeln!(out, "{answer}")?;
         }

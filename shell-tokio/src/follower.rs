@@ -1,7 +1,7 @@
 //! The run loop: one task that owns the mirror and the registry, and a handle to it.
 //!
-//! Everything that changes the mirror goes through one queue per kind: calls of the handle, events
-//! of the sources, answers of replays. The loop takes them in that order, a bounded number per turn,
+//! Everything that changes the mirror goes through one queue per kind: calls of the handle, answers
+//! of replays, events of the sources. The loop takes them in that order, a bounded number per turn,
 //! carries out what the mirror asks for and sleeps until its next deadline. Queries are answered
 //! between messages, by the same task, so an answer is never torn.
 

@@ -101,7 +101,7 @@ pub struct Snapshot {
     pub removed: u64,
     /// Cleared events.
     pub cleared: u64,
-    /// Unreadable events.
+    /// Messages that could not be read at all.
     pub unreadable: u64,
     /// Skipped events, in the order of [`SkipReason::ALL`].
     pub skipped: [u64; SkipReason::ALL.len()],

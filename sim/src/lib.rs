@@ -1,4 +1,4 @@
-//! Simulated worlds for kvmirror: what the machines of `kvmirror-core` are tested against.
+//! Simulated engines for kvmirror: what the machines of `kvmirror-core` are tested against.
 //!
 //! | module | owns |
 //! |---|---|

@@ -231,11 +231,6 @@ impl Index {
         Ok(applied)
     }
 
-    /// Whether the rank was added and not removed.
-    pub fn has_rank(&self, rank: RankKey) -> bool {
-        self.numbers.contains_key(&rank)
-    }
-
     /// The domain of a rank.
     pub fn domain_of(&self, rank: RankKey) -> Option<DomainId> {
         self.rank(rank).map(|rank| rank.domain)

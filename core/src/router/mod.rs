@@ -5,7 +5,7 @@
 //! no clock: every handler takes `now`, and [`Router::next_deadline`] says when
 //! [`Router::handle_timeout`] has something to do.
 //!
-//! This version follows raw engines: message sequences, a replay ring as recovery target, no
+//! It follows raw engines: message sequences, a replay ring as recovery target, no
 //! identity on the wire. What a life is, and how it is proved, is told in `live.rs` and `reply.rs`.
 //!
 //! # What a raw stream cannot show

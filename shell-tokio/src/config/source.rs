@@ -165,6 +165,9 @@ fn endpoint(key: &str, text: &str) -> Result<Endpoint, BadValue> {
 }
 
 fn typed(key: &str, value: &str) -> Result<toml::Value, BadValue> {
+    if key == "block_size" && value.parse() == Ok(0) {
+        return Err(BadValue::new(key, "is 0", "write the engine's tokens per block, at least 1"));
+    }
     if INTEGERS.contains(&key) {
         return value.parse().map(toml::Value::Integer).map_err(|_| {
             BadValue::new(key, format!("{value:?} is not an integer"), "write an integer")

@@ -5,8 +5,10 @@ use crate::player::{DropRule, PlayPlan, Speed};
 use crate::transport::Endpoint;
 use crate::truth::{Checkpoint, Truth, TruthError};
 use flate2::read::GzDecoder;
-use kvmirror_core::id::EventId;
+use kvmirror_core::event::{EventBatch, EventKind, EventView};
+use kvmirror_core::id::{BlockHash, EventId};
 use kvmirror_core::index::Duplicates;
+use kvmirror_core::wire::{Decoder, Limits, SourceIdentity};
 use std::io::BufReader;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -178,25 +180,45 @@ impl Engine {
         (last > first).then(|| Duration::from_nanos(last - first))
     }
 
-    /// Changes one bit of a block hash that the engine's table has, where it was stored last.
+    /// Changes one bit of a block hash that the engine's table has, in the message that tells of it
+    /// last: a store that names it once and as its own block.
     fn falsify(&mut self) -> Result<(), EngineError> {
         let messages =
             self.capture.ranks.iter_mut().flat_map(|rank| rank.lives.iter_mut().flatten());
         let mut messages: Vec<_> = messages.collect();
         for (hash, ..) in self.table.blocks.keys() {
             let written = hash.0.to_be_bytes();
-            for message in messages.iter_mut().rev() {
-                let found = message.payload.windows(8).position(|bytes| bytes == written);
-                if let Some(at) = found {
-                    let mut payload = message.payload.to_vec();
-                    payload[at + 7] ^= 1;
-                    message.payload = payload.into();
-                    return Ok(());
-                }
+            let places = |payload: &[u8]| -> Vec<usize> {
+                let windows = payload.windows(8).enumerate();
+                windows.filter(|(_, bytes)| *bytes == written).map(|(at, _)| at).collect()
+            };
+            let last =
+                messages.iter_mut().rev().find(|message| !places(&message.payload).is_empty());
+            let Some(message) = last else { continue };
+            if let [at] = places(&message.payload)[..]
+                && stores(&message.payload, *hash)
+            {
+                let mut payload = message.payload.to_vec();
+                payload[at + 7] ^= 1;
+                message.payload = payload.into();
+                return Ok(());
             }
         }
         Err(EngineError::Mismatch { name: self.name, what: "no block to falsify" })
     }
+}
+
+/// Whether a payload's events store this block.
+fn stores(payload: &[u8], hash: BlockHash) -> bool {
+    let mut events = EventBatch::default();
+    let identity = SourceIdentity::default();
+    let read = Decoder::new(Limits::default()).decode(payload, &identity, &mut events);
+    let view = EventView { payload, batch: &events };
+    read.is_ok()
+        && events
+            .records
+            .iter()
+            .any(|record| record.kind == EventKind::Stored && view.hashes(record).contains(&hash))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sequences of captures are small")]

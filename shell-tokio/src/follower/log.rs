@@ -1,5 +1,6 @@
 //! What the loop tells the log, with stable fields.
 
+use crate::replay::ReplayEnd;
 use crate::transport::DownReason;
 use kvmirror_core::router::Notice;
 
@@ -15,6 +16,23 @@ pub(super) fn down(reason: &DownReason) -> String {
         }
     }
 }
+
+/// Why a replay brought nothing, for people; `None` when it brought something or said that there is
+/// nothing.
+pub(super) fn mute(end: &ReplayEnd) -> Option<String> {
+    match end {
+        ReplayEnd::EndMarker | ReplayEnd::LimitMessages | ReplayEnd::LimitBytes => None,
+        ReplayEnd::Idle | ReplayEnd::Total => {
+            Some("the replay socket does not answer; is it one?".to_owned())
+        }
+        ReplayEnd::Malformed(error) => Some(format!("the replay socket answers wrongly: {error}")),
+        ReplayEnd::Failed(error) => Some(format!("the replay socket cannot be asked: {error}")),
+    }
+}
+
+/// What a store with another block size than registered means.
+pub(super) const BLOCK_SIZE: &str =
+    "the engine's block size is not the registered one: its blocks can never match tokens";
 
 /// What the machine noticed.
 pub(super) fn notice(notice: &Notice) {

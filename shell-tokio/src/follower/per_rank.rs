@@ -25,6 +25,10 @@ pub(super) struct Followed {
     pub(super) connected: bool,
     /// Why the transport is down.
     pub(super) down: Option<String>,
+    /// Why the last question to the replay socket brought nothing.
+    pub(super) mute: Option<String>,
+    /// The log has been told that the engine's block size is another one.
+    pub(super) warned_of_block_size: bool,
     pub(super) counts: RankCounts,
 }
 
@@ -39,7 +43,15 @@ impl PerRank {
     pub(super) fn add(&mut self, rank: RankKey, publisher: PublisherId, task: SourceHandle) {
         self.publishers.insert(publisher, rank);
         let counts = RankCounts::default();
-        let followed = Followed { publisher, task, connected: false, down: None, counts };
+        let followed = Followed {
+            publisher,
+            task,
+            connected: false,
+            down: None,
+            mute: None,
+            warned_of_block_size: false,
+            counts,
+        };
         self.ranks.insert(rank, followed);
     }
 
@@ -47,6 +59,10 @@ impl PerRank {
         let followed = self.ranks.remove(&rank)?;
         self.publishers.remove(&followed.publisher);
         Some(followed)
+    }
+
+    pub(super) fn get_mut(&mut self, rank: RankKey) -> Option<&mut Followed> {
+        self.ranks.get_mut(&rank)
     }
 
     pub(super) fn get(&self, rank: RankKey) -> Option<&Followed> {

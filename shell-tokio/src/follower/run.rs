@@ -10,10 +10,11 @@ use crate::registry::{self, Registry};
 use crate::replay::{ReplayEnd, ReplayOutcome, replay};
 use crate::source::{SourceEvent, SourceInput};
 use crate::transport::Transport;
+use kvmirror_core::event::Placement;
 use kvmirror_core::id::{EventId, PublisherId, QueryId, RankKey};
 use kvmirror_core::index::DomainId;
 use kvmirror_core::mirror::{AnswerEnd, Mirror, Received, Request, SourceCounts};
-use kvmirror_core::router::QueryFailure;
+use kvmirror_core::router::{Notice, QueryFailure};
 use kvmirror_core::time::Timestamp;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -237,6 +238,13 @@ impl<T: Transport> Running<T> {
             // Cancelled when it had just ended: not worth reading.
             return;
         }
+        let mute = if outcome.messages.is_empty() { log::mute(&outcome.end) } else { None };
+        if let Some(followed) = self.ranks.of(publisher) {
+            if let Some(why) = mute.as_ref().filter(|_| followed.mute.is_none()) {
+                tracing::warn!(%publisher, why, "recovery is not possible at the moment");
+            }
+            followed.mute = mute;
+        }
         let end = answer_end(&outcome);
         tracing::debug!(%publisher, %query, messages = outcome.messages.len(), end = ?outcome.end, "replay ended");
         let messages = outcome.messages.iter().map(|(seq, bytes)| (EventId(*seq), bytes.as_ref()));
@@ -258,10 +266,33 @@ impl<T: Transport> Running<T> {
                 }
             }
         }
+        let mut changed = Vec::new();
         for notice in self.mirror.drain_notices() {
             self.ranks.note(&notice);
             log::notice(&notice);
+            if let Notice::Trust { rank, .. } = notice {
+                changed.push(rank);
+            }
         }
+        for rank in changed {
+            self.check_block_size(rank);
+        }
+    }
+
+    /// Warns once of a rank whose blocks can never match, which nothing else would show.
+    fn check_block_size(&mut self, rank: RankKey) {
+        if self.has_other_block_size(rank)
+            && let Some(followed) = self.ranks.get_mut(rank)
+            && !std::mem::replace(&mut followed.warned_of_block_size, true)
+        {
+            tracing::warn!(%rank, "{}", log::BLOCK_SIZE);
+        }
+    }
+
+    pub(super) fn has_other_block_size(&self, rank: RankKey) -> bool {
+        self.mirror
+            .counts(rank)
+            .is_some_and(|counts| counts.applied.unplaced_for(Placement::BlockSizeMismatch) > 0)
     }
 
     fn ask(

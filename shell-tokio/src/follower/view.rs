@@ -1,6 +1,7 @@
 //! What the loop says of its ranks: answers, rows, metrics.
 
 use super::call::RankRow;
+use super::log;
 use super::run::Running;
 use crate::answer::{self, RankState};
 use crate::backend::{ListenerState, ListenerStatus, Query, QueryAnswer, WorkerInfo};
@@ -42,12 +43,19 @@ impl<T: Transport> Running<T> {
                 Some(followed) if followed.connected => ListenerStatus::Active,
                 Some(_) => ListenerStatus::Pending,
             },
-            last_error: followed.and_then(|followed| followed.down.clone()),
+            last_error: self.last_error(rank),
             trust: row.trust,
             reason: row.reason,
             cursor: row.cursor.map(|cursor| cursor.0),
             age_ms: row.age_ms,
         }
+    }
+
+    /// The gravest thing that is wrong with a rank at the moment.
+    fn last_error(&self, rank: RankKey) -> Option<String> {
+        let followed = self.ranks.get(rank)?;
+        let ways = followed.down.clone().or_else(|| followed.mute.clone());
+        ways.or_else(|| self.has_other_block_size(rank).then(|| log::BLOCK_SIZE.to_owned()))
     }
 
     pub(super) fn rows(&self) -> Vec<RankRow> {

@@ -19,6 +19,10 @@ const LONGEST_SECONDS: f64 = 10.0 * 365.0 * 86_400.0;
 /// engine, both sockets close for 0.2 s in between. After the last message, replay is served until
 /// interrupted.
 #[derive(Args, Clone, Debug, PartialEq)]
+#[command(
+    after_help = "Exit codes: 0 played, or ended by ctrl-c or SIGTERM; 2 the capture cannot be \
+                        read or an address cannot be bound."
+)]
 pub struct PlayArgs {
     /// Capture to play: JSON Lines, plain or gzip.
     pub capture: PathBuf,

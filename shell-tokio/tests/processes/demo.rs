@@ -21,4 +21,10 @@ fn it_proves_that_every_mirror_is_equal() {
 fn a_falsified_block_is_found() {
     let (code, proof) = run("--tamper");
     assert_eq!((code, &proof["equal"]), (Some(1), &Value::Bool(false)), "{proof}");
+    let differences = |what: &str| -> Vec<u64> {
+        let ranks = proof["ranks"].as_array().expect("ranks");
+        ranks.iter().map(|rank| rank[what].as_u64().expect("a count")).collect()
+    };
+    assert_eq!(differences("missing").iter().sum::<u64>(), 1, "{proof}");
+    assert_eq!(differences("extra").iter().sum::<u64>(), 1, "{proof}");
 }

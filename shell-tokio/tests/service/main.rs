@@ -3,6 +3,7 @@
 mod ending;
 mod healing;
 mod hostile;
+mod told;
 
 use kvmirror_core::id::RankKey;
 use kvmirror_core::id::{EventId, PublisherId};

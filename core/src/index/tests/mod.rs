@@ -1,4 +1,4 @@
-//! Named cases; `core/tests/index_model.rs` covers their combinations.
+//! Named cases; `core/tests/index_model/` covers their combinations.
 
 mod field_reports;
 mod rules;
