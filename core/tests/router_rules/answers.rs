@@ -1,14 +1,11 @@
 //! Failed, cut-off, late and wrong answers (B10, B18, B33).
 
-use crate::rig::recoverable;
+use crate::rig::{asked, followed};
 
 #[test]
 fn a_cut_off_first_answer_goes_on_as_a_gap() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 1 cut -> admit 0+1 = partial(initial_recovery)
         ok -> now catching_up = catching_up(gap) @1
         wait -> ask 1 = catching_up(gap) @1
@@ -20,13 +17,9 @@ fn a_cut_off_first_answer_goes_on_as_a_gap() {
 
 #[test]
 fn a_cut_off_gap_keeps_its_progress() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 4 -> gap 1..4, now catching_up, ask 0 = catching_up(gap) @0
         reply 0 1 2 cut -> admit 1+2 = catching_up(gap) @0
         ok -> - = catching_up(gap) @2
@@ -39,11 +32,8 @@ fn a_cut_off_gap_keeps_its_progress() {
 
 #[test]
 fn nothing_and_cut_off_is_a_failed_attempt() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply cut -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
@@ -54,11 +44,8 @@ fn nothing_and_cut_off_is_a_failed_attempt() {
 
 #[test]
 fn a_late_answer_after_a_timeout_is_inert() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         wait -> cancel = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
@@ -69,13 +56,9 @@ fn a_late_answer_after_a_timeout_is_inert() {
 
 #[test]
 fn a_gap_that_stays_unanswered_is_crossed() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 2 -> gap 1..2, now catching_up, ask 0 = catching_up(gap) @0
         fail -> - = catching_up(gap) @0
         wait -> ask 0 = catching_up(gap) @0
@@ -101,13 +84,9 @@ fn a_gap_that_stays_unanswered_is_crossed() {
 
 #[test]
 fn the_same_answer_without_progress_does_not_count_for_ever() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 2 -> gap 1..2, now catching_up, ask 0 = catching_up(gap) @0
         reply 0 cut -> - = catching_up(gap) @0
         wait -> ask 0 = catching_up(gap) @0
@@ -131,11 +110,8 @@ fn the_same_answer_without_progress_does_not_count_for_ever() {
 
 #[test]
 fn an_unanswered_start_is_repaired_in_the_background() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         fail -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         fail -> - = partial(initial_recovery)
@@ -174,11 +150,8 @@ fn an_unanswered_start_is_repaired_in_the_background() {
 
 #[test]
 fn a_damaged_repair_is_partial() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         fail -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         fail -> - = partial(initial_recovery)
@@ -215,11 +188,8 @@ fn a_damaged_repair_is_partial() {
 
 #[test]
 fn an_unknown_question_is_inert() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
         again reply 0 -> - = partial(initial_recovery)
         ok -> now exact = exact @0
@@ -231,11 +201,8 @@ fn an_unknown_question_is_inert() {
 
 #[test]
 fn a_mute_replay_does_not_make_a_rank_exact() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply -> recovered(healed), initial_told, now exact = exact
         live 0 -> admit 0 = exact
         ok -> - = exact @0

@@ -1,16 +1,12 @@
 //! Refusals, flaws, foreign words, damage.
 
-use crate::rig::{live_only, recoverable};
+use crate::rig::{asked, followed, live_only, recoverable};
 
 #[test]
 fn a_refused_admit_fences_and_heals() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 -> admit 1 = exact @0
         refuse -> now fenced = fenced(target_fault) @0
         live 2 -> - = fenced(target_fault) @0
@@ -45,13 +41,9 @@ fn a_refused_reset_is_retried_ever_later() {
 
 #[test]
 fn a_foreign_live_message_changes_nothing() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 foreign -> discarded(foreign) = exact @0
         live 1 -> admit 1 = exact @0
         ok -> - = exact @1
@@ -61,11 +53,8 @@ fn a_foreign_live_message_changes_nothing() {
 
 #[test]
 fn a_foreign_reply_fences() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply foreign -> recovered(failed), initial_told, now fenced = fenced(foreign_reply)
         live 0 -> - = fenced(foreign_reply)
         wait -> emptying, now fenced, reset(target_fault) = fenced(resetting)
@@ -79,13 +68,9 @@ fn a_foreign_reply_fences() {
 
 #[test]
 fn a_foreign_reply_waits_for_the_incomplete_admit() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
         reply foreign -> recovered(failed), now fenced = fenced(foreign_reply) @0
@@ -101,13 +86,9 @@ fn a_foreign_reply_waits_for_the_incomplete_admit() {
 
 #[test]
 fn a_refusal_after_a_foreign_reply_fences_once() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
         reply foreign -> recovered(failed), now fenced = fenced(foreign_reply) @0
@@ -123,13 +104,9 @@ fn a_refusal_after_a_foreign_reply_fences_once() {
 
 #[test]
 fn damage_is_partial_until_a_clear() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1d -> admit 1 = exact @0
         ok -> now partial = partial(damaged) @1
         live 2 -> admit 2 = partial(damaged) @1
@@ -159,11 +136,8 @@ fn damage_is_partial_until_a_new_life() {
 
 #[test]
 fn a_damaged_answer_is_partial() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 1d 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
         ok -> now partial = partial(damaged) @2
         ",
@@ -172,13 +146,9 @@ fn a_damaged_answer_is_partial() {
 
 #[test]
 fn an_orphan_is_partial_until_a_clear() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 -> admit 1 = exact @0
         orphan -> now partial = partial(orphan) @1
         live 2 -> admit 2 = partial(orphan) @1
@@ -191,11 +161,8 @@ fn an_orphan_is_partial_until_a_clear() {
 
 #[test]
 fn a_full_target_is_partial_until_a_clear() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
         full -> now partial = partial(capacity) @0
         live 1c -> admit 1 = partial(capacity) @0
@@ -206,11 +173,8 @@ fn a_full_target_is_partial_until_a_clear() {
 
 #[test]
 fn a_flaw_of_a_partial_rank_changes_no_reason() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 5 -> recovered(restarted), initial_told, admit 5 = partial(initial_recovery)
         ok -> now partial = partial(history_unknown) @5
         live 6 -> admit 6 = partial(history_unknown) @5

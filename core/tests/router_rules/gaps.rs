@@ -1,16 +1,12 @@
 //! Missing, repeated and late messages of one life.
 
-use crate::rig::{live_only, recoverable};
+use crate::rig::{asked, followed, live_only};
 
 #[test]
 fn a_gap_is_asked_for_from_the_cursor() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 4 -> gap 2..4, now catching_up, ask 1 = catching_up(gap) @1
         reply 1 2 3 4 -> recovered(healed), now exact, admit 2+3+4 = exact @1
         ok -> - = exact @4
@@ -20,13 +16,9 @@ fn a_gap_is_asked_for_from_the_cursor() {
 
 #[test]
 fn what_came_meanwhile_follows_in_one_command() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 2 -> gap 1..2, now catching_up, ask 0 = catching_up(gap) @0
         live 3 -> - = catching_up(gap) @0
         live 4 -> - = catching_up(gap) @0
@@ -39,13 +31,9 @@ fn what_came_meanwhile_follows_in_one_command() {
 
 #[test]
 fn messages_behind_an_incomplete_admit_leave_together() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 -> admit 1 = exact @0
         live 2 -> - = exact @0
         live 3 -> - = exact @0
@@ -57,13 +45,9 @@ fn messages_behind_an_incomplete_admit_leave_together() {
 
 #[test]
 fn a_batch_of_several_runs_is_taken_in_order() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 2 4 -> admit 1 = exact @0
         ok -> admit 2 = exact @1
         ok -> gap 3..4, now catching_up, ask 2 = catching_up(gap) @2
@@ -75,13 +59,9 @@ fn a_batch_of_several_runs_is_taken_in_order() {
 
 #[test]
 fn duplicates_are_inert() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         live 2 -> - = exact @2
         live 0 -> - = exact @2
         live 2 -> - = exact @2
@@ -92,13 +72,9 @@ fn duplicates_are_inert() {
 
 #[test]
 fn three_repeated_messages_in_a_row_are_verified() {
-    recoverable(
+    followed(
+        3,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 3 -> recovered(healed), initial_told, admit 0+1+2+3 = partial(initial_recovery)
-        ok -> now exact = exact @3
         live 0 -> - = exact @3
         live 1 -> - = exact @3
         live 2 -> now suspect, ask 3 = suspect(unverified) @3
@@ -111,13 +87,9 @@ fn three_repeated_messages_in_a_row_are_verified() {
 
 #[test]
 fn a_clear_crosses_a_gap() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 3 -> gap 1..3, now catching_up, ask 0 = catching_up(gap) @0
         live 6c -> recovered(superseded), skipped 1-5, now exact, cancel, admit 6 = exact @0
         ok -> - = exact @6
@@ -128,13 +100,9 @@ fn a_clear_crosses_a_gap() {
 
 #[test]
 fn a_hole_that_nobody_can_fill_is_crossed_once() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 4 -> gap 2..4, now catching_up, ask 1 = catching_up(gap) @1
         reply 1 -> recovered(healed) = catching_up(gap) @1
         wait -> ask 1 = catching_up(gap) @1
@@ -168,13 +136,9 @@ fn a_live_only_gap_resets() {
 
 #[test]
 fn a_ring_that_has_moved_past_the_cursor_restarts() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 9 -> gap 2..9, now catching_up, ask 1 = catching_up(gap) @1
         reply 7 8 9 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
         ok -> initial_told, now partial, admit 7+8+9 = partial(initial_recovery)
@@ -185,13 +149,9 @@ fn a_ring_that_has_moved_past_the_cursor_restarts() {
 
 #[test]
 fn a_clear_behind_the_cursor_makes_a_restart_exact() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 9 -> gap 2..9, now catching_up, ask 1 = catching_up(gap) @1
         reply 7 8c 9 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
         ok -> initial_told, now partial, admit 8+9 = partial(initial_recovery)
@@ -202,13 +162,9 @@ fn a_clear_behind_the_cursor_makes_a_restart_exact() {
 
 #[test]
 fn an_answer_with_a_hole_counts_up_to_it() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 6 -> gap 2..6, now catching_up, ask 1 = catching_up(gap) @1
         reply 1 2 4 5 6 -> admit 2 = catching_up(gap) @1
         ok -> - = catching_up(gap) @2
@@ -221,13 +177,9 @@ fn an_answer_with_a_hole_counts_up_to_it() {
 
 #[test]
 fn ids_below_the_question_are_left_out() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         live 4 -> gap 3..4, now catching_up, ask 2 = catching_up(gap) @2
         reply 0 1 2 3 4 -> recovered(healed), now exact, admit 3+4 = exact @2
         ok -> - = exact @4
@@ -237,11 +189,8 @@ fn ids_below_the_question_are_left_out() {
 
 #[test]
 fn the_last_id_of_all_is_an_id() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply -> recovered(healed), initial_told, now exact = exact
         live max -> gap 0..18446744073709551615, now catching_up, ask = catching_up(gap)
         reply max -> recovered(restarted), now exact, admit 18446744073709551615 = exact

@@ -1,16 +1,12 @@
 //! New lives that the transport does not tell (B2, P01).
 
-use crate::rig::{live_only, recoverable};
+use crate::rig::{asked, followed, live_only, recoverable};
 
 #[test]
 fn sequence_zero_begins_a_new_life() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 0' -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
         ok -> initial_told, now partial, admit 0 = partial(initial_recovery)
         ok -> now exact = exact @0
@@ -39,13 +35,9 @@ fn sequence_zero_begins_a_new_life_of_a_live_only_source() {
 
 #[test]
 fn a_new_life_waits_for_an_admit() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 2 -> admit 2 = exact @1
         live 0' -> new_life, now fenced = fenced(resetting) @1
         live 1' -> - = fenced(resetting) @1
@@ -59,13 +51,9 @@ fn a_new_life_waits_for_an_admit() {
 
 #[test]
 fn a_new_life_drops_the_answer_to_the_old_ones_question() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 3 -> gap 2..3, now catching_up, ask 1 = catching_up(gap) @1
         live 0' -> new_life, emptying, now fenced, cancel, reset(new_life) = fenced(resetting) @1
         again reply 1 2 3 -> - = fenced(resetting) @1
@@ -77,13 +65,9 @@ fn a_new_life_drops_the_answer_to_the_old_ones_question() {
 
 #[test]
 fn a_new_life_while_fenced_is_found_afterwards() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 2 -> admit 2 = exact @1
         refuse -> now fenced = fenced(target_fault) @1
         live 0' -> - = fenced(target_fault) @1
@@ -98,13 +82,9 @@ fn a_new_life_while_fenced_is_found_afterwards() {
 
 #[test]
 fn another_message_under_a_known_id_is_a_new_life() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         live 1' -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
@@ -116,11 +96,8 @@ fn another_message_under_a_known_id_is_a_new_life() {
 
 #[test]
 fn three_unknown_ids_in_a_row_are_verified() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 40 -> recovered(restarted), initial_told, admit 40 = partial(initial_recovery)
         ok -> now partial = partial(history_unknown) @40
         live 3' -> - = partial(history_unknown) @40
@@ -176,13 +153,9 @@ fn two_fallen_ids_are_no_evidence() {
 
 #[test]
 fn another_message_under_a_waiting_id_is_a_new_life() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 3 -> gap 2..3, now catching_up, ask 1 = catching_up(gap) @1
         live 3' -> new_life, emptying, now fenced, cancel, reset(new_life) = fenced(resetting) @1
         ok -> now partial = partial(initial_recovery)
@@ -213,13 +186,9 @@ fn an_answer_of_an_ended_life_is_not_mixed_with_its_successor() {
 
 #[test]
 fn a_gaps_answer_from_another_life_restarts() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 3' -> gap 2..3, now catching_up, ask 1 = catching_up(gap) @1
         reply 1' 2' 3' -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
         ok -> now partial = partial(initial_recovery)

@@ -1,16 +1,12 @@
 //! Changes of membership at any moment.
 
-use crate::rig::recoverable;
+use crate::rig::{asked, followed, recoverable};
 
 #[test]
 fn a_removed_rank_is_emptied_and_forgotten() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         ok -> now missing = none
         ",
@@ -19,11 +15,8 @@ fn a_removed_rank_is_emptied_and_forgotten() {
 
 #[test]
 fn removed_while_recovering() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         gone -> initial_told, now missing, cancel = none
         ok -> - = none
         again reply 0 -> - = none
@@ -44,11 +37,8 @@ fn removed_in_the_first_jitter() {
 
 #[test]
 fn removed_while_admitting() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
         gone -> now missing = missing(no_source)
         ok -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
@@ -59,11 +49,8 @@ fn removed_while_admitting() {
 
 #[test]
 fn removed_while_fenced() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
         refuse -> now fenced = fenced(target_fault)
         gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
@@ -85,13 +72,9 @@ fn removed_during_a_reset() {
 
 #[test]
 fn another_generation_resets() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         up g1 -> emptying, now fenced, reset(lifecycle e1) = fenced(resetting) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
@@ -103,13 +86,9 @@ fn another_generation_resets() {
 
 #[test]
 fn another_publisher_resets() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         up p2 -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
@@ -139,11 +118,8 @@ fn one_reset_serves_a_flapping_membership() {
 
 #[test]
 fn flapping_while_an_admit_is_incomplete() {
-    recoverable(
+    asked(
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
         reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
         up p2 -> now missing = missing(no_source)
         missing -> - = missing(no_source)
@@ -160,13 +136,9 @@ fn flapping_while_an_admit_is_incomplete() {
 
 #[test]
 fn an_ambiguous_rank_is_emptied() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         ambiguous -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         live 1 -> discarded(inactive_publisher) = fenced(resetting) @0
         ok -> now ambiguous = ambiguous(ambiguous)
@@ -180,13 +152,9 @@ fn an_ambiguous_rank_is_emptied() {
 
 #[test]
 fn a_failed_clean_up_is_retried() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         gone -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         refuse -> now fenced = fenced(target_fault) @0
         wait -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
@@ -197,13 +165,9 @@ fn a_failed_clean_up_is_retried() {
 
 #[test]
 fn shutdown_empties_and_ends() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         shutdown -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         up -> - = fenced(resetting) @0
         live 1 -> - = fenced(resetting) @0

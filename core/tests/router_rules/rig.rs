@@ -253,6 +253,29 @@ pub(crate) fn recoverable(lines: &str) -> Rig {
     table(true, Policy::default(), lines)
 }
 
+/// What every recoverable rank does first: emptied, then asked for its history.
+const ASKED: &str = "
+    up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+    ok -> now partial = partial(initial_recovery)
+    wait -> ask = partial(initial_recovery)
+";
+
+/// A table that begins when the source has been asked for its history.
+pub(crate) fn asked(lines: &str) -> Rig {
+    recoverable(&format!("{ASKED}{lines}"))
+}
+
+/// A table that begins when messages 0 to `last` are followed exactly.
+pub(crate) fn followed(last: u64, lines: &str) -> Rig {
+    let ids: Vec<String> = (0..=last).map(|id| id.to_string()).collect();
+    let (reply, admit) = (ids.join(" "), ids.join("+"));
+    asked(&format!(
+        "reply {reply} -> recovered(healed), initial_told, admit {admit} = partial(initial_recovery)
+        ok -> now exact = exact @{last}
+        {lines}"
+    ))
+}
+
 pub(crate) fn live_only(lines: &str) -> Rig {
     table(false, Policy::default(), lines)
 }

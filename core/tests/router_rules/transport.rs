@@ -1,16 +1,12 @@
 //! Interruptions (B6, B7).
 
-use crate::rig::{live_only, recoverable};
+use crate::rig::{followed, live_only, recoverable};
 
 #[test]
 fn the_same_life_is_verified_and_continued() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 1 2 -> recovered(healed), now exact, admit 2 = exact @1
@@ -21,13 +17,9 @@ fn the_same_life_is_verified_and_continued() {
 
 #[test]
 fn a_message_waits_for_the_verification() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         live 2 -> - = suspect(unverified) @1
@@ -39,13 +31,9 @@ fn a_message_waits_for_the_verification() {
 
 #[test]
 fn another_life_is_reset() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 1' 2' -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
@@ -59,13 +47,9 @@ fn another_life_is_reset() {
 
 #[test]
 fn an_empty_answer_is_another_life() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
@@ -80,13 +64,9 @@ fn an_empty_answer_is_another_life() {
 
 #[test]
 fn a_ring_that_has_moved_past_is_no_proof() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 5 6 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
@@ -98,13 +78,9 @@ fn a_ring_that_has_moved_past_is_no_proof() {
 
 #[test]
 fn an_unanswered_verification_restarts_as_partial() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         live 2 -> - = suspect(unverified) @1
@@ -132,13 +108,9 @@ fn an_unanswered_verification_restarts_as_partial() {
 
 #[test]
 fn a_cut_off_proof_is_a_proof() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 1 cut -> now catching_up = catching_up(gap) @1
@@ -151,13 +123,9 @@ fn a_cut_off_proof_is_a_proof() {
 
 #[test]
 fn a_clear_ends_the_doubt() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         live 4c -> recovered(superseded), skipped 2-3, now exact, cancel, admit 4 = exact @1
@@ -168,13 +136,9 @@ fn a_clear_ends_the_doubt() {
 
 #[test]
 fn nothing_passes_while_the_connection_is_down() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         lost -> now suspect = suspect(transport_lost) @1
         live 2 -> - = suspect(transport_lost) @1
         live 3c -> - = suspect(transport_lost) @1
@@ -187,13 +151,9 @@ fn nothing_passes_while_the_connection_is_down() {
 
 #[test]
 fn lost_cancels_the_question() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         live 3 -> gap 2..3, now catching_up, ask 1 = catching_up(gap) @1
         lost -> now suspect, cancel = suspect(transport_lost) @1
         again reply 1 2 3 -> - = suspect(transport_lost) @1
@@ -221,13 +181,9 @@ fn lost_during_a_reset() {
 
 #[test]
 fn lost_while_an_admit_is_incomplete() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 -> admit 1 = exact @0
         lost -> now suspect = suspect(transport_lost) @0
         ok -> - = suspect(transport_lost) @1
@@ -274,13 +230,9 @@ fn a_live_only_source_is_reset_when_only_its_return_is_told() {
 
 #[test]
 fn a_quiet_engine_is_asked_for_its_tail() {
-    recoverable(
+    followed(
+        1,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
         wait -> ask 0 = exact @1
         reply 0 1 2 3 -> admit 2+3 = exact @1
         ok -> - = exact @3
@@ -290,13 +242,9 @@ fn a_quiet_engine_is_asked_for_its_tail() {
 
 #[test]
 fn a_probe_finds_a_life_that_went_on_at_the_next_id() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         live 3' -> admit 3 = exact @2
         ok -> - = exact @3
         wait -> ask 0 = exact @3
@@ -311,13 +259,9 @@ fn a_probe_finds_a_life_that_went_on_at_the_next_id() {
 
 #[test]
 fn a_probe_looks_no_further_back_than_the_last_clear() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         live 3c' -> admit 3 = exact @2
         ok -> - = exact @3
         live 4' -> admit 4 = exact @3
@@ -330,13 +274,9 @@ fn a_probe_looks_no_further_back_than_the_last_clear() {
 
 #[test]
 fn an_overtaken_probe_concludes_nothing() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
         ok -> - = exact @1
@@ -349,13 +289,9 @@ fn an_overtaken_probe_concludes_nothing() {
 
 #[test]
 fn a_probe_that_finds_fewer_messages_is_another_life() {
-    recoverable(
+    followed(
+        2,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
         wait -> ask 0 = exact @2
         reply 0 -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
         ok -> now partial = partial(initial_recovery)
@@ -368,13 +304,9 @@ fn a_probe_that_finds_fewer_messages_is_another_life() {
 
 #[test]
 fn a_probe_gives_way_to_a_gap() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         wait -> ask 0 = exact @0
         live 2 -> gap 1..2, now catching_up, cancel, ask 0 = catching_up(gap) @0
         reply 0 1 2 -> recovered(healed), now exact, admit 1+2 = exact @0
@@ -385,13 +317,9 @@ fn a_probe_gives_way_to_a_gap() {
 
 #[test]
 fn twice_lost_twice_back() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         lost -> now suspect = suspect(transport_lost) @0
         lost -> - = suspect(transport_lost) @0
         back -> now suspect, ask 0 = suspect(unverified) @0
@@ -404,13 +332,9 @@ fn twice_lost_twice_back() {
 
 #[test]
 fn lost_while_fenced() {
-    recoverable(
+    followed(
+        0,
         "
-        up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
         live 1 -> admit 1 = exact @0
         refuse -> now fenced = fenced(target_fault) @0
         lost -> - = fenced(target_fault) @0
