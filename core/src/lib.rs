@@ -15,6 +15,7 @@ pub mod event;
 pub mod hash;
 pub mod id;
 pub mod index;
+pub mod membership;
 pub mod mirror;
 pub mod router;
 pub mod time;
