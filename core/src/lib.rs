@@ -16,7 +16,7 @@ pub mod hash;
 pub mod id;
 pub mod index;
 pub mod membership;
-// pub mod mirror;
+pub mod mirror;
 pub mod router;
 pub mod time;
 pub mod wire;

@@ -48,11 +48,6 @@ impl<P: Payload> Pending<P> {
         self.held.front().map(|held| &held.run)
     }
 
-    /// The highest id held.
-    pub(super) fn last(&self) -> Option<EventId> {
-        self.held.iter().map(|held| held.run.last()).max()
-    }
-
     /// Puts a run in its place.
     pub(super) fn push(&mut self, run: Run<P>) {
         let at = self.held.partition_point(|held| held.run.first <= run.first);

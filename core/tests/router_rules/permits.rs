@@ -2,6 +2,7 @@
 
 use crate::rig::{Word, run};
 use kvmirror_core::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::*;
 use kvmirror_core::time::{Micros, Timestamp};
 
@@ -31,10 +32,12 @@ impl Fleet {
             let source = Source {
                 publisher: PublisherId(id),
                 target: Some(TargetId(id)),
+                kind: SourceKind::Engine,
                 first_id: EventId(0),
+                boot: None,
             };
             let (generation, status) = (Generation(0), RankStatus::Active(source));
-            MemberRank { key: RankKey::new(1, rank), generation, status }
+            MemberRank { key: RankKey::new(1, rank), generation, status, ready: true }
         });
         let membership = Membership::new(ranks.collect()).expect("each rank once");
         self.router.handle_membership(&membership, self.now, &mut self.fx);
@@ -81,11 +84,11 @@ impl Fleet {
     fn answer(&mut self, ok: bool) {
         let (query, _) = self.open.remove(0);
         let outcome = if ok {
-            RecoveryOutcome::Events { runs: vec![run("0")], complete: true }
+            RecoveryOutcome::Events { runs: vec![run("0")], last: Some(EventId(0)), complete: true }
         } else {
             RecoveryOutcome::Failed(QueryFailure::Transport)
         };
-        let response = RecoveryResponse { query, origin: Origin::Own, outcome };
+        let response = RecoveryResponse { query, origin: Origin::Own, boot: None, outcome };
         self.router.handle_recovery(response, self.now, &mut self.fx);
         self.carry_out();
     }
