@@ -90,14 +90,14 @@ impl Sources {
     pub(super) fn add(&mut self, facts: SourceFacts) {
         self.by_publisher.insert(facts.publisher, facts.rank);
         let counts = SourceCounts::default();
-        self.membership.next().set(member(&facts, false));
+        self.membership.begin_next().set(member(&facts, false));
         self.by_rank.insert(facts.rank, FollowedSource { facts, counts, connected: false });
     }
 
     pub(super) fn remove(&mut self, rank: RankKey) -> Result<(), MirrorError> {
         let source = self.by_rank.remove(&rank).ok_or(MirrorError::UnknownRank { rank })?;
         self.by_publisher.remove(&source.facts.publisher);
-        self.membership.next().remove(rank);
+        self.membership.begin_next().remove(rank);
         Ok(())
     }
 
@@ -108,7 +108,7 @@ impl Sources {
             return Some(Connected::Again);
         }
         let ready = member(&source.facts, true);
-        self.membership.next().set(ready);
+        self.membership.begin_next().set(ready);
         Some(Connected::First)
     }
 

@@ -115,6 +115,7 @@ impl<P: Payload> Slot<P> {
             && !self.follow.unverified
             && self.follow.fallen.is_none()
             && self.follow.pending.is_empty()
+            && !self.has_next_live()
             && self.may_take(instance)
     }
 
@@ -221,7 +222,13 @@ impl<P: Payload> Slot<P> {
             self.ask(From::Whole, cx);
             return Judgement::Done;
         }
-        let base = if begins { Base::Known } else { Base::Incomplete(TrustReason::HistoryUnknown) };
+        if begins {
+            return Judgement::Admit(run, Some(Base::Known));
+        }
+        if !declared {
+            self.note_gap(source.first_id, run.first, cx);
+        }
+        let base = Base::Incomplete(TrustReason::HistoryUnknown);
         Judgement::Admit(run, (!declared).then_some(base))
     }
 

@@ -183,7 +183,7 @@ impl<P: Payload> Router<P> {
         let id = followed.or_else(|| self.shared.selected.get(publisher));
         match (id, change) {
             (Some(id), TransportChange::Lost) => {
-                self.with(id, fx, |slot, cx| slot.accept(Item::Interrupted { publisher }, cx));
+                self.with(id, fx, |slot, cx| slot.tell_interrupted(publisher, cx));
             }
             (Some(id), TransportChange::Back) => {
                 self.with(id, fx, |slot, cx| slot.accept(Item::Back { publisher }, cx));

@@ -254,13 +254,18 @@ impl<P: Payload> Slot<P> {
         }
     }
 
+    /// Whether a live batch waits in front.
+    pub(super) fn has_next_live(&self) -> bool {
+        matches!(self.queue.front(), Some(Item::Live { .. }))
+    }
+
     /// Takes the next batch, if a live batch waits in front.
     pub(super) fn next_live(&mut self) -> Option<(Instance, Runs<P>)> {
-        match self.queue.front() {
-            Some(Item::Live { .. }) => match self.take_item() {
-                Some(Item::Live { instance, runs }) => Some((instance, runs)),
-                Some(_) | None => None,
-            },
+        if !self.has_next_live() {
+            return None;
+        }
+        match self.take_item() {
+            Some(Item::Live { instance, runs }) => Some((instance, runs)),
             Some(_) | None => None,
         }
     }

@@ -164,7 +164,7 @@ impl Rig {
             ["back"] => self.transport(TransportChange::Back),
             // Timers that find nothing to do pass in silence.
             ["wait"] => {
-                for _ in 0..50 {
+                for _ in 0..200 {
                     let Some(at) = self.router.next_deadline() else { break };
                     self.now = self.now.max(at);
                     self.router.handle_timeout(self.now, &mut self.fx);
@@ -286,8 +286,8 @@ pub(crate) fn followed(last: u64, lines: &str) -> Rig {
     let ids: Vec<String> = (0..=last).map(|id| id.to_string()).collect();
     let (reply, admit) = (ids.join(" "), ids.join("+"));
     asked(&format!(
-        "reply {reply} -> recovered(healed), initial_told, admit {admit} = partial(initial_recovery)
-        ok -> now exact = exact @{last}
+        "reply {reply} -> admit {admit} = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @{last}
         {lines}"
     ))
 }

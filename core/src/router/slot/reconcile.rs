@@ -14,7 +14,8 @@
 //! | no | other, or same without S | any | no | deactivate, accept, idle or activate |
 //! | no | any | any | yes | deactivate, reset, accept, idle or activate |
 //!
-//! A rank that is no longer expected is deactivated and, if it was active or owes a reset, emptied.
+//! A rank that is no longer expected is deactivated and, if it was active or owes a reset, emptied;
+//! with B14 only if the target may hold something of it.
 
 use super::super::command::Scope;
 use super::super::follow::Follow;
@@ -165,9 +166,12 @@ impl<P: Payload> Slot<P> {
         if self.removed {
             return;
         }
-        let policy = &cx.shared.policy;
-        let dirty = self.content == Content::Dirty && policy.reset_on_change;
-        let owed = self.binding.is_some() || self.fence.is_some() || dirty;
+        let occupied = if cx.shared.policy.forget_removed {
+            self.content == Content::Dirty
+        } else {
+            self.binding.is_some()
+        };
+        let owed = occupied || self.fence.is_some();
         self.deactivate(cx);
         if owed {
             let epoch = Epoch(self.stored.map_or(0, |stored| stored.0));

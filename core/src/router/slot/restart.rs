@@ -85,7 +85,8 @@ impl<P: Payload> Slot<P> {
         self.follow.pending = waiting;
         self.follow.newest = newest;
         self.follow.initial_told = told;
-        self.follow.base = base;
+        // What is still to be handed over proves nothing yet.
+        self.follow.base = if runs.is_empty() { base } else { Base::Establishing };
         if cx.shared.policy.no_dark_state {
             self.tell_initial(cx);
         }

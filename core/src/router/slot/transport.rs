@@ -116,12 +116,31 @@ impl<P: Payload> Slot<P> {
         self.new_life(true, cx);
     }
 
+    /// An interruption has been told. What is known of the source is in doubt at once; what it does to
+    /// the rank has its turn.
+    pub(in crate::router) fn tell_interrupted(
+        &mut self,
+        publisher: PublisherId,
+        cx: &mut Context<'_, P>,
+    ) {
+        if cx.shared.policy.verify_life && self.is_source(publisher) {
+            self.lost = Some(publisher);
+        }
+        self.accept(Item::Interrupted { publisher }, cx);
+    }
+
+    /// Whether a publisher is followed here, or would be.
+    fn is_source(&self, publisher: PublisherId) -> bool {
+        let followed = self.binding.map(|binding| binding.source.publisher);
+        let selected = self.wanted.and_then(Wanted::selected).map(|source| source.publisher);
+        followed == Some(publisher) || selected == Some(publisher)
+    }
+
     /// Delivery was interrupted.
     pub(super) fn interrupted(&mut self, publisher: PublisherId, cx: &mut Context<'_, P>) {
         let verify = cx.shared.policy.verify_life;
         let followed = self.binding.filter(|binding| binding.source.publisher == publisher);
-        let selected = self.wanted.and_then(Wanted::selected);
-        if verify && selected.is_some_and(|source| source.publisher == publisher) {
+        if verify && self.is_source(publisher) {
             self.lost = Some(publisher);
         }
         let Some(binding) = followed else {
