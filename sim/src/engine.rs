@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use kvmirror_core::id::EventId;
-use kvmirror_core::router::{Payload, Run};
+use kvmirror_core::router::{Clears, Payload, Run};
 
 /// What a message changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -177,7 +177,8 @@ impl<P: Payload> Slot<P> {
             None => run,
         };
         self.follow.fallen = None;
-        if supersedes(run.clears, &cx.shared.policy) {
+        // On trial a source has nothing to say but what it is asked for (B15).
+        if supersedes(run.clears, &cx.shared.policy) && !self.is_on_trial() {
             return self.cleared(run, head, cx);
         }
         if self.follow.is_holding() {

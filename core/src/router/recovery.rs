@@ -167,7 +167,7 @@ impl<P: Payload> Slot<P> {
 
     pub(super) fn launch_after(&mut self, delay: Micros, cx: &mut Context<'_, P>) {
         let Some(mut recovery) = self.follow.recovery else { return };
-        if cx.shared.shut {
+        if cx.shared.shut || self.is_outdated() {
             self.follow.recovery = None;
             return;
         }

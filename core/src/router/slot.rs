@@ -108,7 +108,7 @@ pub(super) enum Item<P> {
     Fault { epoch: Epoch, barrier_failed: bool },
     Reject { epoch: Epoch },
     Probation,
-    Interrupted { publisher: PublisherId },
+    Interrupted { publisher: PublisherId, connection: u32 },
     Back { publisher: PublisherId },
     Remove,
 }
@@ -126,12 +126,17 @@ pub(super) struct Slot<P> {
     rejected: Option<Rejected>,
     /// The publisher whose transport is down (B7).
     lost: Option<PublisherId>,
+    /// Counts the selected source's connections: one that is selected anew comes over another.
+    connection: u32,
     /// The incarnation that is followed, where it says so (B17).
     pub(super) boot: Option<BootId>,
     /// The transport's next number (B12).
     next_seq: Option<u64>,
     content: Content,
     queue: VecDeque<Item<P>>,
+    /// The newest snapshot wants something else than what is followed: nothing of that is handed over
+    /// any more (S1), though its turn has not come yet. Never in the reference.
+    outdated: bool,
     /// A reconciliation waits in the queue; a newer snapshot changes its content, not its place.
     reconcile_waits: bool,
     waiting_events: u64,
@@ -156,10 +161,12 @@ impl<P: Payload> Slot<P> {
             fence: None,
             rejected: None,
             lost: None,
+            connection: 0,
             boot: None,
             next_seq: None,
             content: Content::Unknown,
             queue: VecDeque::new(),
+            outdated: false,
             reconcile_waits: false,
             waiting_events: 0,
             waiting_bytes: 0,
@@ -202,6 +209,11 @@ impl<P: Payload> Slot<P> {
 
     pub(super) fn target(&self) -> Option<TargetId> {
         self.binding.and_then(|binding| binding.source.target)
+    }
+
+    /// Whether the newest snapshot wants something else than what is followed.
+    pub(super) const fn is_outdated(&self) -> bool {
+        self.outdated
     }
 
     /// Whether the followed source's transport is down.
@@ -313,7 +325,9 @@ impl<P: Payload> Slot<P> {
             Item::Fault { epoch, barrier_failed } => self.fault(epoch, barrier_failed, cx),
             Item::Reject { epoch } => self.reject(epoch, cx),
             Item::Probation => self.begin_probation(cx),
-            Item::Interrupted { publisher } => self.interrupted(publisher, cx),
+            Item::Interrupted { publisher, connection } => {
+                self.interrupted(publisher, connection, cx);
+            }
             Item::Back { publisher } => self.back(publisher, cx),
             Item::Remove => self.remove(cx),
         }

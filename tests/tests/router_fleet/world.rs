@@ -372,6 +372,9 @@ impl World {
 
     pub(crate) fn step(&mut self, step: Step) {
         self.now = self.now.after(Micros(1_000));
+        // What is due fires before anything else happens.
+        self.router.handle_timeout(self.now, &mut self.fx);
+        self.collect();
         writeln!(self.log, "{step:?}").expect("a string");
         match step {
             Step::Publish { rank, change, damaged, fate } => {

@@ -24,15 +24,18 @@
 //! | begins after `c` | no proof and a hole: reset, restart from its last clear, or from its oldest as partial |
 //! | cut off, brings nothing above `c` | a failed attempt |
 //!
-//! The answer to a repair, a fault or a probation replaces the state as a whole. A cut-off answer is
+//! The answer to a repair, a fault or a probation replaces the state as a whole; on probation an empty
+//! one is no offence, and proves nothing. A cut-off answer is
 //! progress: its contiguous beginning counts, and the rest is asked for again.
 
 use super::super::anchors::Likeness;
 use super::super::follow::Base;
 use super::super::input::{Payload, Run};
+use super::super::notice::RecoveryEnd;
 use super::super::pending::after;
 use super::super::recovery::{Purpose, Recovery};
 use super::super::slot::{Commit, Slot};
+use super::super::trust::TrustReason;
 use super::{Verdict, end_of, from_known_point, from_last_clear};
 use crate::id::EventId;
 use crate::membership::Source;
@@ -61,6 +64,9 @@ impl<P: Payload> Slot<P> {
             self.follow.replay_mute = false;
         }
         match (whole_state, recovery.head) {
+            (true, _) if runs.is_empty() && recovery.purpose == Purpose::Probation => {
+                self.judge_nothing_on_probation()
+            }
             (true, _) => self.judge_whole_replay(source, runs, complete),
             (false, Some(cursor)) if recovery.asked.is_some() => {
                 self.judge_overlap(cursor, recovery.purpose, runs, complete)
@@ -101,6 +107,13 @@ impl<P: Payload> Slot<P> {
             level: complete,
         };
         Verdict::Admit(runs, commit)
+    }
+
+    /// There is nothing to hold against the source; nor does it show what it has.
+    fn judge_nothing_on_probation(&self) -> Verdict<P> {
+        let base = Some(Base::Incomplete(TrustReason::HistoryUnknown));
+        let (cursor, end) = (self.follow.cursor, RecoveryEnd::Restarted);
+        Verdict::Admit(Vec::new(), Commit { cursor, base, end, ..Commit::healed() })
     }
 
     /// The source says that it has nothing at all.

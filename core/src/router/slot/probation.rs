@@ -56,7 +56,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Whether the source has been asked to show its state.
-    pub(super) fn is_on_trial(&self) -> bool {
+    pub(in crate::router) fn is_on_trial(&self) -> bool {
         self.rejected.is_some_and(|rejected| rejected.standing == Standing::OnTrial)
     }
 

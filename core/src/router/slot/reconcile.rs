@@ -34,8 +34,21 @@ impl<P: Payload> Slot<P> {
             cx.shared.selected.remove(source.publisher, cx.slot);
         }
         self.wanted = wanted;
-        if let Some(source) = wanted.and_then(Wanted::selected) {
+        let new = wanted.and_then(Wanted::selected);
+        if let Some(source) = new {
             cx.shared.selected.insert(source.publisher, cx.slot);
+        }
+        if new.map(|source| source.publisher) != old.map(|source| source.publisher) {
+            self.lost = None;
+            self.connection = self.connection.wrapping_add(1);
+        }
+        self.outdated = cx.shared.policy.reset_on_change
+            && self.binding.is_some()
+            && !wanted.is_some_and(|wanted| {
+                self.stored == Some(wanted.generation) && self.follows(wanted.selected(), cx)
+            });
+        if self.outdated {
+            self.cancel_recovery(cx);
         }
         self.accept(Item::Reconcile, cx);
     }
@@ -123,11 +136,13 @@ impl<P: Payload> Slot<P> {
     /// Unbinds the followed source; late work of it finds nobody.
     pub(super) fn deactivate(&mut self, cx: &mut Context<'_, P>) {
         let Some(binding) = self.binding.take() else { return };
+        self.outdated = false;
         cx.shared.followed.remove(binding.source.publisher, cx.slot);
         self.quiesce(DiscardReason::Fenced, cx);
     }
 
-    /// The old state is gone, or none of this source's concern: takes the snapshot's word over.
+    /// The old state is gone, or none of this source's concern: takes the snapshot's word over. A source
+    /// that a newer snapshot no longer wants is not begun with (B6).
     pub(super) fn apply(&mut self, wanted: Wanted, cx: &mut Context<'_, P>) {
         self.stored = Some(wanted.generation);
         self.lift_fence(cx);
@@ -136,7 +151,9 @@ impl<P: Payload> Slot<P> {
         self.start_fresh(cx);
         self.follow.replay_blind = false;
         self.follow.replay_mute = false;
-        if let Some(source) = wanted.selected() {
+        let superseded = cx.shared.policy.reset_on_change && self.wanted != Some(wanted);
+        let selected = wanted.selected().filter(|_| !superseded);
+        if let Some(source) = selected {
             self.activate(source, wanted.generation, cx);
         }
     }
@@ -152,9 +169,6 @@ impl<P: Payload> Slot<P> {
         self.binding = Some(Binding { source, epoch: Epoch(generation.0), instance });
         self.boot = source.boot;
         self.next_seq = None;
-        if self.lost.is_some_and(|lost| lost != source.publisher) {
-            self.lost = None;
-        }
         cx.shared.followed.insert(source.publisher, cx.slot);
         if !self.is_lost() {
             self.begin_following(cx);

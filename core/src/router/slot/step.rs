@@ -170,10 +170,12 @@ impl<P: Payload> Slot<P> {
     fn was_refused(&mut self, step: Step<P>, cx: &mut Context<'_, P>) {
         let then = match step {
             Step::Idle => return,
-            Step::Admitting { .. } | Step::Replacing { .. } => {
-                if self.follow.recovery.is_some() {
-                    self.finish_recovery(RecoveryEnd::Failed, cx);
-                }
+            Step::Admitting { commit: None, .. } => {
+                self.fence(TrustReason::TargetFault, cx);
+                return;
+            }
+            Step::Admitting { commit: Some(_), .. } | Step::Replacing { .. } => {
+                self.finish_recovery(RecoveryEnd::Failed, cx);
                 self.fence(TrustReason::TargetFault, cx);
                 return;
             }

@@ -126,7 +126,7 @@ impl<P: Payload> Slot<P> {
         if cx.shared.policy.verify_life && self.is_source(publisher) {
             self.lost = Some(publisher);
         }
-        self.accept(Item::Interrupted { publisher }, cx);
+        self.accept(Item::Interrupted { publisher, connection: self.connection }, cx);
     }
 
     /// Whether a publisher is followed here, or would be.
@@ -137,10 +137,15 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Delivery was interrupted.
-    pub(super) fn interrupted(&mut self, publisher: PublisherId, cx: &mut Context<'_, P>) {
+    pub(super) fn interrupted(
+        &mut self,
+        publisher: PublisherId,
+        connection: u32,
+        cx: &mut Context<'_, P>,
+    ) {
         let verify = cx.shared.policy.verify_life;
         let followed = self.binding.filter(|binding| binding.source.publisher == publisher);
-        if verify && self.is_source(publisher) {
+        if verify && connection == self.connection && self.is_source(publisher) {
             self.lost = Some(publisher);
         }
         let Some(binding) = followed else {
@@ -205,7 +210,10 @@ impl<P: Payload> Slot<P> {
 
     /// Whether any event may be handed over or held at the moment.
     pub(in crate::router) fn may_take(&self, instance: Instance) -> bool {
-        self.is_current(instance) && self.fence.is_none() && !self.is_lost()
+        self.is_current(instance)
+            && self.fence.is_none()
+            && !self.outdated
+            && !self.is_lost()
     }
 
     /// Counts a batch that nobody may take.

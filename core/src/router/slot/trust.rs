@@ -27,6 +27,9 @@ impl<P: Payload> Slot<P> {
             }
             Some(RankStatus::Active(_)) => {}
         }
+        if self.outdated {
+            return (Trust::Fenced, Some(TrustReason::Resetting));
+        }
         if self.is_distrusted() {
             return (Trust::Fenced, Some(TrustReason::Rejected));
         }
