@@ -6,10 +6,10 @@
 #![allow(clippy::print_stdout, clippy::float_arithmetic, reason = "a benchmark reports figures")]
 
 use kvmirror_core::id::{EventId, Generation, PublisherId, RankKey};
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::{
     Clears, Command, Completion, Effects, LiveBatch, Origin, Payload, Policy, Router, Run, Runs,
 };
-use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::time::Timestamp;
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};

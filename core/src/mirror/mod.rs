@@ -415,12 +415,7 @@ impl Mirror {
         true
     }
 
-    fn replace(
-        &mut self,
-        op: OpId,
-        rank: RankKey,
-        runs: &[Run<MessageRef>],
-    ) -> Completion {
+    fn replace(&mut self, op: OpId, rank: RankKey, runs: &[Run<MessageRef>]) -> Completion {
         let views = runs.iter().map(|run| run.payload.view());
         match self.index.replace(rank, views) {
             Ok(applied) => Completion { op, ok: true, flaw: flaw_of(&applied) },

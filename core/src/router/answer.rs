@@ -85,10 +85,8 @@ impl<P: Payload> Slot<P> {
         answer: Answer<P>,
         cx: &mut Context<'_, P>,
     ) {
-        let waiting = self.follow.recovery.filter(|recovery| match recovery.stage {
-            Stage::Answered { query: answered } => answered == query,
-            Stage::Owed | Stage::Waiting(_) | Stage::Queued { .. } | Stage::InFlight { .. } => false,
-        });
+        let waiting =
+            self.answered_recovery().filter(|recovery| recovery.stage == Stage::Answered { query });
         let (Some(recovery), Some(binding)) = (waiting, self.binding) else {
             cx.shared.stats.stale_replies += 1;
             return;

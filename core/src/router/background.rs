@@ -1,6 +1,7 @@
 //! What a rank does by itself while nothing happens: probes of quiet sources (B3) and repairs of
 //! incomplete ranks (B5).
 
+use super::follow::Base;
 use super::input::Payload;
 use super::recovery::{From, Purpose};
 use super::shared::Context;
@@ -60,6 +61,14 @@ impl<P: Payload> Slot<P> {
     pub(super) fn repair_if_blind(&mut self, cx: &mut Context<'_, P>) {
         if self.follow.replay_blind {
             self.arm_repair(cx);
+        }
+    }
+
+    /// A rank that lacks something is looked after in the background.
+    pub(super) fn repair_if_incomplete(&mut self, cx: &mut Context<'_, P>) {
+        match self.follow.base {
+            Base::Incomplete(_) => self.arm_repair(cx),
+            Base::Known | Base::Establishing => {}
         }
     }
 

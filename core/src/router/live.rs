@@ -78,12 +78,7 @@ enum First {
 
 impl<P: Payload> Slot<P> {
     /// Takes a live batch in its turn, and those that wait right behind it.
-    pub(super) fn take_live(
-        &mut self,
-        instance: Instance,
-        runs: Runs<P>,
-        cx: &mut Context<'_, P>,
-    ) {
+    pub(super) fn take_live(&mut self, instance: Instance, runs: Runs<P>, cx: &mut Context<'_, P>) {
         if self.is_simply_next(instance, &runs) {
             self.follow.level_at = Some(cx.now);
             self.heard(cx);

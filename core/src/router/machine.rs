@@ -60,7 +60,9 @@ impl<P: Payload> Router<P> {
             Input::Watermark(watermark) => self.handle_watermark(watermark, now, fx),
             Input::Recovery(response) => self.handle_recovery(response, now, fx),
             Input::Completion(done) => self.handle_completion(done, now, fx),
-            Input::Transport(publisher, change) => self.handle_transport(publisher, change, now, fx),
+            Input::Transport(publisher, change) => {
+                self.handle_transport(publisher, change, now, fx)
+            }
             Input::TargetFault(fault) => self.handle_target_fault(fault, now, fx),
             Input::SourceRejection(rejection) => self.handle_source_rejection(rejection, now, fx),
             Input::Timeout => self.handle_timeout(now, fx),
@@ -216,13 +218,7 @@ impl<P: Payload> Router<P> {
         self.handle_fault(rank, Item::Reject { epoch }, now, fx);
     }
 
-    fn handle_fault(
-        &mut self,
-        rank: RankKey,
-        item: Item<P>,
-        now: Timestamp,
-        fx: &mut Effects<P>,
-    ) {
+    fn handle_fault(&mut self, rank: RankKey, item: Item<P>, now: Timestamp, fx: &mut Effects<P>) {
         if self.enter(now, fx) {
             return;
         }

@@ -150,8 +150,9 @@ impl<P: Payload> Pending<P> {
     pub(super) fn take_contiguous(&mut self, id: Option<EventId>) -> (Vec<Run<P>>, u64) {
         let (mut runs, mut last, mut superfluous) = (Vec::new(), id, 0);
         while let Some(front) = self.front() {
-            if last.is_some_and(|last| front.first.0.checked_sub(1).is_some_and(|below| below > last.0))
-            {
+            if last.is_some_and(|last| {
+                front.first.0.checked_sub(1).is_some_and(|below| below > last.0)
+            }) {
                 break;
             }
             let Some(held) = self.held.pop_front() else { break };

@@ -216,10 +216,7 @@ impl<P: Payload> Slot<P> {
         let (Some(recovery), Some(target)) = (self.follow.recovery, self.target()) else { return };
         match recovery.stage {
             Stage::Queued { lane, .. } => self.send(recovery, lane, target, cx),
-            Stage::Owed
-            | Stage::Waiting(_)
-            | Stage::InFlight { .. }
-            | Stage::Answered { .. } => {}
+            Stage::Owed | Stage::Waiting(_) | Stage::InFlight { .. } | Stage::Answered { .. } => {}
         }
     }
 
@@ -355,6 +352,16 @@ impl<P: Payload> Slot<P> {
             | Stage::Queued { .. }
             | Stage::Answered { .. } => false,
         }
+    }
+
+    /// The recovery whose answer is being worked off, if it still counts.
+    pub(super) fn answered_recovery(&self) -> Option<Recovery> {
+        self.follow.recovery.filter(|recovery| match recovery.stage {
+            Stage::Answered { .. } => true,
+            Stage::Owed | Stage::Waiting(_) | Stage::Queued { .. } | Stage::InFlight { .. } => {
+                false
+            }
+        })
     }
 
     /// A query failed at the source or on the way.

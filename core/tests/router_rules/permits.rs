@@ -1,11 +1,11 @@
 //! Questions in flight: at most so many over all ranks, first come first served (S5, L4).
 
 use crate::rig::{Word, run};
-use std::collections::BTreeSet;
 use kvmirror_core::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
 use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::*;
 use kvmirror_core::time::{Micros, Timestamp};
+use std::collections::BTreeSet;
 
 const RANKS: u32 = 20;
 
@@ -24,7 +24,13 @@ impl Fleet {
     fn new(concurrency: u32) -> Self {
         let policy = Policy { concurrency, snapshot_concurrency: concurrency, ..Policy::default() };
         let router = Router::new(policy).expect("policy");
-        let mut fleet = Self { router, fx: Effects::new(), now: Timestamp(1), open: vec![], asked: BTreeSet::new() };
+        let mut fleet = Self {
+            router,
+            fx: Effects::new(),
+            now: Timestamp(1),
+            open: vec![],
+            asked: BTreeSet::new(),
+        };
         fleet.membership(0..RANKS);
         fleet
     }

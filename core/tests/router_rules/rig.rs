@@ -143,7 +143,8 @@ impl Rig {
             }
             ["reply", "foreign"] => {
                 let last = Some(EventId(0));
-                let outcome = RecoveryOutcome::Events { runs: vec![run("0")], last, complete: true };
+                let outcome =
+                    RecoveryOutcome::Events { runs: vec![run("0")], last, complete: true };
                 self.respond(Origin::Foreign, outcome);
             }
             ["reply", ids @ ..] => {

@@ -254,8 +254,7 @@ impl World {
 
     fn live(&mut self, rank: usize, message: Message, origin: Origin) {
         let Some(lane) = &self.lanes[rank] else { return };
-        let batch =
-            LiveBatch {
+        let batch = LiveBatch {
             publisher: lane.publisher,
             seq: None,
             origin,

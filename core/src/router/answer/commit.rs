@@ -14,13 +14,7 @@ use alloc::vec::Vec;
 impl Commit {
     /// A recovery that leaves the rank level with its source.
     pub(super) const fn healed() -> Self {
-        Self {
-            cursor: None,
-            base: None,
-            end: RecoveryEnd::Healed,
-            unfinished: false,
-            level: true,
-        }
+        Self { cursor: None, base: None, end: RecoveryEnd::Healed, unfinished: false, level: true }
     }
 
     /// A recovery that brought a whole state.
@@ -56,7 +50,14 @@ impl<P: Payload> Slot<P> {
 
     /// The state has been swapped: what waited behind it follows.
     pub(in crate::router) fn after_replace(&mut self, commit: Commit, cx: &mut Context<'_, P>) {
+        if commit.cursor > self.follow.cursor {
+            self.follow.barren_rounds = 0;
+            self.follow.escalated = false;
+        }
         self.follow.cursor = commit.cursor;
+        if self.is_outdated() {
+            return;
+        }
         self.finish_with(Vec::new(), Commit { base: None, ..commit }, cx);
     }
 
@@ -68,7 +69,8 @@ impl<P: Payload> Slot<P> {
         if let Some(cursor) = commit.cursor {
             self.follow.reached(cursor);
         }
-        let Some(recovery) = self.follow.recovery else { return };
+        // It may have been superseded while its events were being handed over.
+        let Some(recovery) = self.answered_recovery() else { return };
         if commit.level {
             self.follow.level_at = Some(recovery.sent_at);
         }
@@ -76,8 +78,9 @@ impl<P: Payload> Slot<P> {
             self.attempt_progressed(cx);
             return;
         }
-        if recovery.purpose == Purpose::Probation {
+        if self.is_on_trial() {
             self.acquit();
+            self.repair_if_incomplete(cx);
         }
         let more = !self.follow.pending.is_empty() || self.follow.newest > self.follow.cursor;
         if more && !cx.shared.policy.bounded_rounds {
@@ -113,8 +116,7 @@ impl<P: Payload> Slot<P> {
         if self.follow.recovery.is_none() {
             return;
         }
-        let overlaps =
-            binding.source.kind == SourceKind::Engine && cx.shared.policy.verify_life;
+        let overlaps = binding.source.kind == SourceKind::Engine && cx.shared.policy.verify_life;
         let from = if overlaps { From::Cursor } else { From::Id(start) };
         self.owe_recovery(Purpose::Gap, from, cx);
         self.launch(cx);

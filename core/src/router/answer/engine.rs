@@ -91,12 +91,7 @@ impl<P: Payload> Slot<P> {
         Verdict::Replace(runs, last, commit)
     }
 
-    fn judge_beginning(
-        &mut self,
-        source: Source,
-        runs: Vec<Run<P>>,
-        complete: bool,
-    ) -> Verdict<P> {
+    fn judge_beginning(&mut self, source: Source, runs: Vec<Run<P>>, complete: bool) -> Verdict<P> {
         let (runs, base) = from_known_point(source, runs);
         let Some(last) = runs.last().map(Run::last) else { return self.judge_nothing(complete) };
         let commit = Commit {

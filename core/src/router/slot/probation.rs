@@ -103,6 +103,8 @@ impl<P: Payload> Slot<P> {
             Some(_) | None => Standing::OnTrial,
         };
         self.rejected = Some(Rejected { standing, ..rejected });
+        // Whatever was learned of its replay, it must show its state now.
+        self.follow.replay_blind = false;
         if let Some(source) = wanted.selected() {
             self.activate(source, rejected.generation, cx);
         }

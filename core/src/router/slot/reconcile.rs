@@ -124,8 +124,7 @@ impl<P: Payload> Slot<P> {
     fn scope_of(&self, selected: Option<Source>, cx: &Context<'_, P>) -> Scope {
         let same = match (self.binding, selected) {
             (Some(binding), Some(selected)) => {
-                binding.source.publisher == selected.publisher
-                    && selected.kind == SourceKind::Agent
+                binding.source.publisher == selected.publisher && selected.kind == SourceKind::Agent
             }
             (Some(_) | None, _) => false,
         };
@@ -214,5 +213,4 @@ impl<P: Payload> Slot<P> {
         let (replay_blind, replay_mute) = (self.follow.replay_blind, self.follow.replay_mute);
         self.follow = Follow { replay_blind, replay_mute, ..Follow::fresh(cx.now) };
     }
-
 }

@@ -16,8 +16,7 @@ impl<P: Payload> Slot<P> {
     /// First steps of a source, or of a life whose beginning has not been seen.
     pub(super) fn begin_following(&mut self, cx: &mut Context<'_, P>) {
         if self.can_ask() {
-            let purpose =
-                if self.is_on_trial() { Purpose::Probation } else { Purpose::Initial };
+            let purpose = if self.is_on_trial() { Purpose::Probation } else { Purpose::Initial };
             self.start_recovery(purpose, From::Whole, cx);
         } else if cx.shared.policy.no_dark_state {
             self.tell_initial(cx);
@@ -48,7 +47,7 @@ impl<P: Payload> Slot<P> {
         if self.is_lost() {
             return;
         }
-        if ask {
+        if ask || self.is_on_trial() {
             self.begin_following(cx);
         } else {
             if cx.shared.policy.no_dark_state {

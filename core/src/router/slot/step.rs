@@ -141,6 +141,13 @@ impl<P: Payload> Slot<P> {
         match then {
             Then::Apply(wanted) => self.apply(wanted, cx),
             Then::Remove => self.removed(cx),
+            // The reconciliation that waits finds the rank empty.
+            Then::Launch
+            | Then::Resume { .. }
+            | Then::Begin { .. }
+            | Then::Rebase { .. }
+            | Then::GoOn { .. }
+                if self.outdated => {}
             Then::Launch => {
                 self.follow.base = Base::Establishing;
                 self.launch(cx);
@@ -175,7 +182,9 @@ impl<P: Payload> Slot<P> {
                 return;
             }
             Step::Admitting { commit: Some(_), .. } | Step::Replacing { .. } => {
-                self.finish_recovery(RecoveryEnd::Failed, cx);
+                if self.answered_recovery().is_some() {
+                    self.finish_recovery(RecoveryEnd::Failed, cx);
+                }
                 self.fence(TrustReason::TargetFault, cx);
                 return;
             }
@@ -217,4 +226,5 @@ impl<P: Payload> Slot<P> {
             self.follow.base = Base::Incomplete(reason);
             self.arm_repair(cx);
         }
-    }}
+    }
+}

@@ -107,11 +107,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Another incarnation speaks for the source: nothing of the one before is inherited.
-    pub(in crate::router) fn other_boot(
-        &mut self,
-        boot: Option<BootId>,
-        cx: &mut Context<'_, P>,
-    ) {
+    pub(in crate::router) fn other_boot(&mut self, boot: Option<BootId>, cx: &mut Context<'_, P>) {
         self.boot = boot;
         self.new_life(true, cx);
     }
@@ -197,23 +193,13 @@ impl<P: Payload> Slot<P> {
         } else {
             self.follow.unverified = true;
             self.start_recovery(Purpose::Verify, From::Cursor, cx);
-            self.arm_repair_if_incomplete(cx);
-        }
-    }
-
-    fn arm_repair_if_incomplete(&mut self, cx: &mut Context<'_, P>) {
-        match self.follow.base {
-            Base::Incomplete(_) => self.arm_repair(cx),
-            Base::Known | Base::Establishing => {}
+            self.repair_if_incomplete(cx);
         }
     }
 
     /// Whether any event may be handed over or held at the moment.
     pub(in crate::router) fn may_take(&self, instance: Instance) -> bool {
-        self.is_current(instance)
-            && self.fence.is_none()
-            && !self.outdated
-            && !self.is_lost()
+        self.is_current(instance) && self.fence.is_none() && !self.outdated && !self.is_lost()
     }
 
     /// Counts a batch that nobody may take.
