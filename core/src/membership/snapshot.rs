@@ -1,6 +1,8 @@
 //! Membership snapshots: the whole of what is expected, and what changed since the one before.
 
-use crate::id::{BootId, EventId, Generation, PublisherId, RankKey, SnapshotId, TargetId};
+use crate::id::{
+    BootId, EventId, Generation, PublisherId, Rank, RankKey, SnapshotId, TargetId, WorkerId,
+};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -115,7 +117,7 @@ impl Membership {
 
     /// Begins the next snapshot: what the guard sets and removes is its difference to this one. An
     /// unnamed snapshot gets its first name.
-    pub fn next(&mut self) -> NextMembership<'_> {
+    pub fn begin_next(&mut self) -> NextMembership<'_> {
         self.predecessor = self.id;
         self.id = Some(SnapshotId(self.id.map_or(1, |id| id.0.saturating_add(1))));
         self.changed.clear();
@@ -135,6 +137,13 @@ impl Membership {
     /// The entries, ascending by rank.
     pub fn ranks(&self) -> impl ExactSizeIterator<Item = &MemberRank> {
         self.ranks.values()
+    }
+
+    /// The entries of one worker, ascending by rank.
+    pub fn ranks_of(&self, worker: WorkerId) -> impl Iterator<Item = &MemberRank> {
+        let first = RankKey { worker, rank: Rank(u32::MIN) };
+        let last = RankKey { worker, rank: Rank(u32::MAX) };
+        self.ranks.range(first..=last).map(|(_, rank)| rank)
     }
 
     /// Number of expected ranks.
