@@ -1,6 +1,7 @@
 //! The `config` of a header: every key is optional and overrides its profile.
 
 use super::number::U64;
+use crate::membership::{Coordinator, EndpointName, MembershipPolicy, MembershipPolicyError};
 use crate::router::{GapPolicy, Policy, PolicyError};
 use crate::time::Micros;
 use alloc::string::String;
@@ -62,11 +63,11 @@ impl Setting for Span {
     }
 }
 
-/// A number of bytes; more than this machine can address is as much as it can.
+/// A number of bytes or things; more than this machine can address is as much as it can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bytes(U64);
+pub(super) struct Size(U64);
 
-impl Setting for Bytes {
+impl Setting for Size {
     type Field = usize;
     fn field(&self) -> usize {
         usize::try_from(self.0.0).unwrap_or(usize::MAX)
@@ -99,34 +100,45 @@ impl Setting for Gap {
     }
 }
 
-macro_rules! router_config {
-    ($($key:ident: $type:ty => $field:ident,)*) => {
-        /// Configuration of the router machine.
+macro_rules! config {
+    (
+        $(#[$doc:meta])*
+        $name:ident of $policy:ident $({ $($extra:ident: $extra_type:ty,)* })?;
+        $($key:ident: $type:ty => $field:ident,)*
+    ) => {
+        $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub(super) struct RouterConfig {
+        pub(super) struct $name {
             #[serde(default)]
             profile: Profile,
-            $(#[serde(skip_serializing_if = "Option::is_none")] $key: Option<$type>,)*
+            $($(
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                $extra: Option<$extra_type>,
+            )*)?
+            $(
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                $key: Option<$type>,
+            )*
         }
 
-        impl RouterConfig {
+        impl $name {
             /// The configuration that means `policy` whatever the profiles' defaults are.
-            pub(super) fn whole(policy: &Policy) -> Self {
-                let Policy { $($field,)* } = *policy;
+            pub(super) fn whole(policy: &$policy) -> Self {
+                let $policy { $($field,)* } = *policy;
                 // Every key is given: the profile is of no consequence.
-                let profile = if policy == &Policy::REFERENCE {
+                let profile = if policy == &$policy::REFERENCE {
                     Profile::Reference
                 } else {
                     Profile::Hardened
                 };
-                Self { profile, $($key: Some(<$type>::of($field)),)* }
+                Self { profile, $($($extra: None,)*)? $($key: Some(<$type>::of($field)),)* }
             }
 
-            fn unchecked(&self) -> Policy {
+            fn unchecked(&self) -> $policy {
                 let mut policy = match self.profile {
-                    Profile::Reference => Policy::REFERENCE,
-                    Profile::Hardened => Policy::HARDENED,
+                    Profile::Reference => $policy::REFERENCE,
+                    Profile::Hardened => $policy::HARDENED,
                 };
                 $(if let Some(value) = &self.$key {
                     policy.$field = value.field();
@@ -137,7 +149,9 @@ macro_rules! router_config {
     };
 }
 
-router_config! {
+config! {
+    /// Configuration of the router machine.
+    RouterConfig of Policy;
     seed: U64 => seed,
     jitter_max_us: Span => jitter_max,
     attempts: u32 => attempts,
@@ -148,8 +162,8 @@ router_config! {
     attempt_slice_us: Span => attempt_slice,
     recovery_budget_us: Span => recovery_budget,
     pending_limit: u32 => pending_events,
-    pending_bytes: Bytes => pending_bytes,
-    pending_bytes_total: Bytes => pending_bytes_total,
+    pending_bytes: Size => pending_bytes,
+    pending_bytes_total: Size => pending_bytes_total,
     rounds: u32 => rounds,
     heal_base_us: Span => heal_base,
     heal_max_us: Span => heal_max,
@@ -188,18 +202,29 @@ impl RouterConfig {
     }
 }
 
-/// Configuration of the membership machine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct MembershipConfig {
-    pub(super) profile: Profile,
-    /// The endpoint of workers that name none.
-    pub(super) serving_endpoint: String,
+config! {
+    /// Configuration of the membership machine.
+    MembershipConfig of MembershipPolicy {
+        // The endpoint of workers that name none.
+        serving_endpoint: String,
+    };
+    ranks_max: Size => ranks_max,
+    advertisements_max: Size => advertisements_max,
+    advertisements_per_rank_max: Size => advertisements_per_rank_max,
+    quarantine_max: Size => quarantine_max,
+    idle_ranks_max: Size => idle_ranks_max,
+    suspect_grace_us: Span => suspect_grace,
+    suspect_discovery: bool => suspect_discovery,
+    forget_idle: bool => forget_idle,
+    check_boot: bool => check_boot,
+    quarantine: bool => quarantine,
 }
 
-impl Default for MembershipConfig {
-    fn default() -> Self {
-        Self { profile: Profile::Hardened, serving_endpoint: String::from("serving") }
+impl MembershipConfig {
+    /// The coordinator it means.
+    pub(super) fn coordinator(&self) -> Result<Coordinator, MembershipPolicyError> {
+        let serving = self.serving_endpoint.as_deref().unwrap_or("serving");
+        Coordinator::new(EndpointName::new(serving), self.unchecked())
     }
 }
 

@@ -179,7 +179,9 @@ impl TraceEvent {
     pub(super) const fn has_own_digest(&self) -> bool {
         match &self.what {
             What::Opaque(opaque) => opaque.digest.is_some(),
-            What::Store { .. } | What::Remove { .. } | What::Clear => self.digest.is_some(),
+            What::Store { .. } | What::Remove { .. } | What::Clear => {
+                matches!(self.digest, Some(Some(_)))
+            }
         }
     }
 

@@ -54,7 +54,7 @@ impl Kind {
             Self::Replace => &["worker", "rank", "epoch", "ids", "events", "last", "domain", "op"],
             Self::Reply => &["worker", "rank", "disposition", "publisher", "fenced"],
             Self::Reset => &["worker", "rank", "epoch", "reason", "domain", "op"],
-            Self::Snapshot => &["endpoint", "ranks"],
+            Self::Snapshot => &["endpoint", "ranks", "suspect"],
         })
     }
 }

@@ -1,17 +1,12 @@
 //! Inputs of the router machine as lines.
 
 use super::event::TraceEvent;
-use super::number::{IdRef, U64};
+use super::number::{IdRef, U64, is_false};
 use super::ranks::MembershipLine;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 const fn is_true(value: &bool) -> bool {

@@ -107,6 +107,12 @@ impl Visitor<'_> for IdVisitor {
     }
 }
 
+/// Whether a flag is at its default, and left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+pub(super) const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 /// What is wrong with a JSON text, and where; `offset` is where the text begins in its line.
 pub(super) fn json_error(error: &serde_json::Error, offset: usize) -> String {
     let whole = error.to_string();

@@ -2,7 +2,7 @@
 
 use super::event::TraceEvent;
 use super::note::Note;
-use super::number::{IdRef, U64};
+use super::number::{IdRef, U64, is_false};
 use super::ranks::RankLine;
 use super::targets::Targets;
 use crate::id::RankKey;
@@ -65,6 +65,8 @@ pub(super) enum Output {
     Snapshot {
         endpoint: Name,
         ranks: Vec<RankLine>,
+        #[serde(default, skip_serializing_if = "is_false")]
+        suspect: bool,
     },
 }
 

@@ -1,18 +1,13 @@
 //! A membership snapshot in a trace: what the membership machine says and the router machine reads.
 
-use super::number::U64;
+use super::number::{U64, is_false};
 use super::targets::Targets;
-use crate::id::{BootId, EventId, Generation, PublisherId, RankKey, SnapshotId};
+use crate::id::{BootId, EventId, Generation, PublisherId, RankKey, SnapshotId, TargetId};
 use crate::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
 
 /// One rank of a snapshot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,15 +71,15 @@ pub(super) struct MembershipLine {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReadyLine {
-    publisher: U64,
-    generation: U64,
+    pub(super) publisher: U64,
+    pub(super) generation: U64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SinceLine {
-    predecessor: U64,
-    changed: Vec<(U64, u32)>,
+    pub(super) predecessor: U64,
+    pub(super) changed: Vec<(U64, u32)>,
 }
 
 /// The first id of a stream where a trace does not say.
@@ -95,28 +90,29 @@ const fn default_first_id(kind: SourceKind) -> EventId {
     }
 }
 
-fn source(
+/// A source as a line describes it.
+pub(super) fn source(
     publisher: U64,
-    target: Option<crate::id::TargetId>,
+    target: Option<TargetId>,
     engine: bool,
     first_id: Option<U64>,
     boot: Option<U64>,
-) -> RankStatus {
+) -> Source {
     let kind = if engine { SourceKind::Engine } else { SourceKind::Agent };
-    RankStatus::Active(Source {
+    Source {
         publisher: PublisherId(publisher.0),
         target,
         kind,
         first_id: first_id.map_or_else(|| default_first_id(kind), |id| EventId(id.0)),
         boot: boot.map(|boot| BootId(boot.0)),
-    })
+    }
 }
 
 impl StatusLine {
     fn read(&self, targets: &mut Targets) -> RankStatus {
-        match self {
-            Self::Missing => RankStatus::Missing,
-            Self::Ambiguous { .. } => RankStatus::Ambiguous,
+        RankStatus::Active(match self {
+            Self::Missing => return RankStatus::Missing,
+            Self::Ambiguous { .. } => return RankStatus::Ambiguous,
             Self::LiveOnly(line) => {
                 source(line.publisher, None, line.engine, line.first_id, line.boot)
             }
@@ -124,13 +120,16 @@ impl StatusLine {
                 let target = Some(targets.id(&line.target));
                 source(line.publisher, target, line.engine, line.first_id, line.boot)
             }
-        }
+        })
     }
 
-    fn of(status: &RankStatus, targets: &Targets) -> Self {
+    fn of(status: &RankStatus, ambiguous: &[PublisherId], targets: &Targets) -> Self {
         let source = match status {
             RankStatus::Missing => return Self::Missing,
-            RankStatus::Ambiguous => return Self::Ambiguous { publishers: Vec::new() },
+            RankStatus::Ambiguous => {
+                let publishers = ambiguous.iter().map(|publisher| U64(publisher.0)).collect();
+                return Self::Ambiguous { publishers };
+            }
             RankStatus::Active(source) => source,
         };
         let publisher = U64(source.publisher.0);
@@ -145,6 +144,18 @@ impl StatusLine {
                 let target = targets.name(target);
                 Self::Recoverable(RecoverableLine { publisher, target, engine, first_id, boot })
             }
+        }
+    }
+}
+
+impl RankLine {
+    /// The line of one rank; `ambiguous` are the publishers involved if it is ambiguous.
+    pub(super) fn of(rank: &MemberRank, ambiguous: &[PublisherId], targets: &Targets) -> Self {
+        Self {
+            worker: U64(rank.key.worker.0),
+            rank: rank.key.rank.0,
+            generation: U64(rank.generation.0),
+            status: StatusLine::of(&rank.status, ambiguous, targets),
         }
     }
 }
@@ -192,15 +203,7 @@ impl MembershipLine {
             Some(ReadyLine { publisher, generation: U64(rank.generation.0) })
         });
         Self {
-            ranks: membership
-                .ranks()
-                .map(|rank| RankLine {
-                    worker: U64(rank.key.worker.0),
-                    rank: rank.key.rank.0,
-                    generation: U64(rank.generation.0),
-                    status: StatusLine::of(&rank.status, targets),
-                })
-                .collect(),
+            ranks: membership.ranks().map(|rank| RankLine::of(rank, &[], targets)).collect(),
             ready: gated.then(|| ready.collect()),
             suspect: membership.suspect(),
             id: membership.id().map(|id| U64(id.0)),
