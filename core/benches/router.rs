@@ -7,9 +7,9 @@
 
 use kvmirror_core::id::{EventId, Generation, PublisherId, RankKey};
 use kvmirror_core::router::{
-    Command, Completion, Effects, LiveBatch, MemberRank, Membership, Origin, Payload, Policy,
-    RankStatus, Router, Run, Runs, Source,
+    Clears, Command, Completion, Effects, LiveBatch, Origin, Payload, Policy, Router, Run, Runs,
 };
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::time::Timestamp;
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -54,9 +54,15 @@ fn round(ranks: u64, len: u32) -> f64 {
     let mut router = Router::new(Policy::default()).expect("defaults are valid");
     let mut fx = Effects::new();
     let membership = (0..ranks).map(|rank| {
-        let source = Source { publisher: PublisherId(rank), target: None, first_id: EventId(0) };
+        let source = Source {
+            publisher: PublisherId(rank),
+            target: None,
+            kind: SourceKind::Agent,
+            first_id: EventId(0),
+            boot: None,
+        };
         let status = RankStatus::Active(source);
-        MemberRank { key: RankKey::new(rank, 0), generation: Generation(0), status }
+        MemberRank { key: RankKey::new(rank, 0), generation: Generation(0), status, ready: true }
     });
     let membership = Membership::new(membership.collect()).expect("each rank once");
     router.handle_membership(&membership, Timestamp(0), &mut fx);
@@ -69,14 +75,14 @@ fn round(ranks: u64, len: u32) -> f64 {
         let run = Run {
             first: EventId(first),
             len: width,
-            clear: false,
+            clears: Clears::Nothing,
             damaged: false,
             digest: NonZeroU64::new(batch + 1),
             payload: events.clone(),
         };
         let publisher = PublisherId(batch % ranks);
         let runs = Runs::from_buf([run]);
-        let live = LiveBatch { publisher, origin: Origin::Own, runs };
+        let live = LiveBatch { publisher, seq: None, origin: Origin::Own, runs };
         router.handle_live(live, Timestamp(batch), &mut fx);
         complete(&mut router, &mut fx, Timestamp(batch));
     }

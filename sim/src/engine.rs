@@ -60,7 +60,7 @@ impl Message {
         Run {
             first: EventId(self.seq),
             len: NonZeroU32::MIN,
-            clear: self.clears(),
+            clears: if self.clears() { Clears::Everything } else { Clears::Nothing },
             damaged: self.damaged,
             digest: NonZeroU64::new(((self.life as u64) << 32) + self.seq + 1),
             payload: self,

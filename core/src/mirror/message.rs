@@ -3,7 +3,7 @@
 
 use crate::event::{BatchRank, EventBatch, EventView, SkipReason};
 use crate::id::{EventId, Rank};
-use crate::router::{Origin, Payload, Run};
+use crate::router::{Clears, Origin, Payload, Run};
 use crate::wire::{DecodeError, Decoder, SourceIdentity};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -105,7 +105,7 @@ impl Reader {
         let run = Run {
             first: seq,
             len: NonZeroU32::MIN,
-            clear: events.has_full_clear(),
+            clears: if events.has_full_clear() { Clears::Everything } else { Clears::Nothing },
             damaged: error.is_some() || loses_meaning(events),
             digest: Some(NonZeroU64::new(xxh3_64(payload)).unwrap_or(NonZeroU64::MIN)),
             payload: MessageRef(shared),

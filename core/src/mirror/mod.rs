@@ -34,7 +34,8 @@ use crate::id::{EventId, OpId, PublisherId, QueryId, RankKey, TargetId};
 use crate::index::{Applied, DomainId, Index, IndexError, IndexLimits, ResetScope};
 use crate::router::{
     Command, Completion, Effects, Flaw, LiveBatch, Notice, Origin, Policy, PolicyError,
-    QueryFailure, RankView, RecoveryOutcome, RecoveryResponse, Router, Runs, TransportChange,
+    QueryFailure, RankView, RecoveryOutcome, RecoveryResponse, Router, Run, Runs, Scope,
+    TransportChange,
 };
 use crate::time::Timestamp;
 use crate::wire::{DecodeError, Decoder, Limits};
@@ -243,7 +244,7 @@ impl Mirror {
             (Origin::Own, None) => Received::Read,
         };
         let runs = Runs::from_buf([reading.run]);
-        let batch = LiveBatch { publisher, origin: reading.origin, runs };
+        let batch = LiveBatch { publisher, seq: None, origin: reading.origin, runs };
         self.router.handle_live(batch, now, &mut self.fx);
         self.settle(now);
         received
@@ -278,10 +279,11 @@ impl Mirror {
                     }
                     runs.push(reading.run);
                 }
-                RecoveryOutcome::Events { runs, complete: end == AnswerEnd::Complete }
+                let last = runs.last().map(Run::last);
+                RecoveryOutcome::Events { runs, last, complete: end == AnswerEnd::Complete }
             }
         };
-        let response = RecoveryResponse { query, origin, outcome };
+        let response = RecoveryResponse { query, origin, boot: None, outcome };
         self.router.handle_recovery(response, now, &mut self.fx);
         self.settle(now);
     }
@@ -344,8 +346,7 @@ impl Mirror {
     }
 
     fn tell_membership(&mut self, now: Timestamp) {
-        let membership = self.sources.membership();
-        self.router.handle_membership(&membership, now, &mut self.fx);
+        self.router.handle_membership(self.sources.membership(), now, &mut self.fx);
         self.settle(now);
     }
 
@@ -365,6 +366,8 @@ impl Mirror {
             }
             self.commands = commands;
         }
+        // Only hosts report interruptions or faults from outside and want to know what came of it.
+        self.fx.drain_replies().for_each(drop);
         let room = NOTICES_KEPT.saturating_sub(self.notices.len());
         let mut told = self.fx.drain_notices();
         self.notices.extend(told.by_ref().take(room));
@@ -383,8 +386,12 @@ impl Mirror {
                 Some(Completion { op, ok, flaw })
             }
             Command::Replace { op, rank, runs, .. } => Some(self.replace(op, rank, &runs)),
-            Command::Reset { op, rank, .. } => {
-                let ok = self.index.reset(rank, ResetScope::All).is_ok();
+            Command::Reset { op, rank, scope, .. } => {
+                let scope = match scope {
+                    Scope::All => ResetScope::All,
+                    Scope::Worker => ResetScope::Worker,
+                };
+                let ok = self.index.reset(rank, scope).is_ok();
                 Some(Completion { op, ok, flaw: None })
             }
             Command::Query { query, rank, publisher, target, start } => {
@@ -412,7 +419,7 @@ impl Mirror {
         &mut self,
         op: OpId,
         rank: RankKey,
-        runs: &[crate::router::Run<MessageRef>],
+        runs: &[Run<MessageRef>],
     ) -> Completion {
         let views = runs.iter().map(|run| run.payload.view());
         match self.index.replace(rank, views) {

@@ -269,6 +269,8 @@ pub struct Stats {
     pub resets: u64,
     /// Commands the target refused.
     pub target_faults: u64,
+    /// Transport messages that were skipped (B12).
+    pub transport_gaps: u64,
     /// Answers whose query no longer counted.
     pub stale_replies: u64,
     discarded: [u64; DiscardReason::ALL.len()],
