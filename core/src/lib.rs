@@ -19,4 +19,6 @@ pub mod membership;
 pub mod mirror;
 pub mod router;
 pub mod time;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod wire;

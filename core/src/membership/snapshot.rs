@@ -97,6 +97,24 @@ impl Membership {
         Ok(whole)
     }
 
+    /// Makes a snapshot as it was once fed: with its doubt, its name, and the predecessor it names
+    /// with the ranks that differ from it.
+    ///
+    /// # Errors
+    /// [`DuplicateRank`] when two entries name one rank.
+    pub fn restored(
+        ranks: Vec<MemberRank>,
+        suspect: bool,
+        id: Option<SnapshotId>,
+        since: Option<(SnapshotId, Vec<RankKey>)>,
+    ) -> Result<Self, DuplicateRank> {
+        let (predecessor, changed) = match since {
+            Some((predecessor, changed)) => (Some(predecessor), changed),
+            None => (None, Vec::new()),
+        };
+        Ok(Self { suspect, id, predecessor, changed, ..Self::new(ranks)? })
+    }
+
     /// Begins the next snapshot: what the guard sets and removes is its difference to this one. An
     /// unnamed snapshot gets its first name.
     pub fn begin_next(&mut self) -> NextMembership<'_> {

@@ -215,15 +215,15 @@ impl<P> Effects<P> {
         self.commands.is_empty() && self.replies.is_empty() && self.notices.is_empty()
     }
 
-    pub(super) fn command(&mut self, command: Command<P>) {
+    pub(crate) fn command(&mut self, command: Command<P>) {
         self.commands.push(command);
     }
 
-    pub(super) fn reply(&mut self, reply: Reply) {
+    pub(crate) fn reply(&mut self, reply: Reply) {
         self.replies.push(reply);
     }
 
-    pub(super) fn notice(&mut self, notice: Notice) {
+    pub(crate) fn notice(&mut self, notice: Notice) {
         self.notices.push(notice);
     }
 }
