@@ -21,6 +21,20 @@ fn ranks_over_the_limit_are_left_out_until_there_is_room() {
 }
 
 #[test]
+fn workers_over_the_limit_are_not_expected_until_named_again() {
+    let rig = run(
+        MembershipPolicy { workers_max: 2, ..HARDENED },
+        "
+        expect 7:0+1 8:0+1 9:0+1~kv -> 7/0.0 missing; 8/0.0 missing
+        worker 8:0+1~rec -> view
+        gone 7 -> 8/0.0 missing
+        worker 9:0+1 -> 8/0.0 missing; 9/0.0 missing
+        ",
+    );
+    assert_eq!(rig.coordinator.stats().workers_over_limit, 1);
+}
+
+#[test]
 fn a_worker_with_endless_ranks_costs_no_more_than_the_limit() {
     let mut rig = Rig::new(MembershipPolicy { ranks_max: 1_000, ..HARDENED });
     let _ = rig.feed("expect 7:0+4294967295");
@@ -119,8 +133,26 @@ fn the_reference_forgets_only_beyond_its_limit_and_loses_no_fence() {
 }
 
 #[test]
+fn a_rank_that_has_returned_is_not_forgotten() {
+    let rig = run(
+        MembershipPolicy { idle_ranks_max: 1, ..MembershipPolicy::REFERENCE },
+        "
+        ad 1 7/0 -> -
+        expect 7:0+1 8:0+1 -> 7/0.0 1 live; 8/0.0 missing
+        expect 8:0+1 -> 8/0.0 missing
+        expect 7:0+1 8:0+1 -> 7/0.2 1 live; 8/0.0 missing
+        expect 7:0+1 -> 7/0.2 1 live
+        del 1 -> 7/0.3 missing
+        ",
+    );
+    assert_eq!(rig.coordinator.stats().forgotten, 0);
+    assert_eq!(rig.coordinator.tracked_ranks(), 2);
+}
+
+#[test]
 fn limits_of_zero_are_refused_by_name() {
     for (policy, name) in [
+        (MembershipPolicy { workers_max: 0, ..HARDENED }, "workers_max"),
         (MembershipPolicy { ranks_max: 0, ..HARDENED }, "ranks_max"),
         (MembershipPolicy { advertisements_max: 0, ..HARDENED }, "advertisements_max"),
         (

@@ -4,6 +4,7 @@
 
 mod advertisements;
 mod churn;
+mod coverage;
 mod diagnosis;
 mod endpoints;
 mod expectations;

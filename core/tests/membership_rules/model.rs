@@ -93,7 +93,7 @@ impl List {
         let mut other_boot = known.source;
         other_boot.boot = source.boot;
         let reboot = known.rank == rank && other_boot == source && source.boot.is_some();
-        if policy.check_boot && reboot && !known.conflicting {
+        if policy.check_boot && reboot {
             known.source = source;
             return;
         }
