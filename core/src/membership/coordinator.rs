@@ -75,7 +75,7 @@ impl Coordinator {
     ) -> Result<Self, MembershipPolicyError> {
         let policy = policy.validated()?;
         Ok(Self {
-            expected: Expected::new(serving, policy.ranks_max),
+            expected: Expected::new(serving, policy.workers_max, policy.ranks_max),
             policy,
             known: Store::default(),
             discovery: Discovery::Current,

@@ -36,7 +36,8 @@ impl Dirty {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Expected {
     serving: EndpointName,
-    limit: usize,
+    workers_max: usize,
+    ranks_max: usize,
     workers: BTreeMap<WorkerId, Worker>,
     /// How many workers name each endpoint.
     endpoints: BTreeMap<EndpointName, usize>,
@@ -62,11 +63,12 @@ impl Worker {
 }
 
 impl Expected {
-    pub(super) fn new(serving: EndpointName, limit: usize) -> Self {
+    pub(super) fn new(serving: EndpointName, workers_max: usize, ranks_max: usize) -> Self {
         Self {
             resolution: Resolution::Resolved(serving.clone()),
             serving,
-            limit,
+            workers_max,
+            ranks_max,
             workers: BTreeMap::new(),
             endpoints: BTreeMap::new(),
             short: BTreeSet::new(),
@@ -134,8 +136,13 @@ impl Expected {
         dirty: &mut Dirty,
     ) {
         let worker = expectation.worker;
-        if self.worker(worker) == Some(&expectation) {
-            return;
+        match self.worker(worker) {
+            Some(known) if *known == expectation => return,
+            None if self.workers.len() >= self.workers_max => {
+                stats.workers_over_limit += 1;
+                return;
+            }
+            Some(_) | None => {}
         }
         self.remove(worker, dirty);
         let wanted = numbered(&expectation);
@@ -171,7 +178,7 @@ impl Expected {
         let Some(known) = self.workers.get_mut(&worker) else { return 0 };
         let wanted = numbered(&known.expectation);
         let lacking = wanted - known.shown;
-        let room = self.limit.saturating_sub(self.total);
+        let room = self.ranks_max.saturating_sub(self.total);
         let more = u32::try_from(room).map_or(lacking, |room| room.min(lacking));
         if more > 0 {
             known.shown += more;
@@ -189,7 +196,7 @@ impl Expected {
     /// Closes a change: room that became free is given away, and the endpoint resolved again.
     /// Returns whether the resolution is another one.
     pub(super) fn settle(&mut self, dirty: &mut Dirty) -> bool {
-        while self.total < self.limit {
+        while self.total < self.ranks_max {
             let Some(worker) = self.short.first().copied() else { break };
             self.grow(worker, dirty);
         }
@@ -209,7 +216,7 @@ impl Expected {
 
     /// M7: whether these configurations give the same resolution and the same ranks.
     pub(super) fn same_inputs(&self, workers: &[WorkerExpectation]) -> bool {
-        let mut other = Self::new(self.serving.clone(), self.limit);
+        let mut other = Self::new(self.serving.clone(), self.workers_max, self.ranks_max);
         let mut dirty = Dirty::default();
         other.replace(workers.to_vec(), &mut MembershipStats::default(), &mut dirty);
         other.settle(&mut dirty);

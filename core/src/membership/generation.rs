@@ -108,3 +108,25 @@ impl Tracker {
         self.entries.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::PublisherId;
+    use crate::membership::status::Cause;
+
+    // rule: 3.6/G2
+    #[test]
+    fn the_last_generation_is_the_last() {
+        let rank = RankKey::new(1, 0);
+        let mut tracker = Tracker { floor: Generation(u64::MAX - 1), ..Tracker::default() };
+        let conflict = |id| RankState::Ambiguous(Cause::ConflictingDescriptor(PublisherId(id)));
+        assert_eq!(
+            tracker.observe(rank, RankState::Missing, false),
+            Some(Generation(u64::MAX - 1))
+        );
+        assert_eq!(tracker.observe(rank, conflict(1), false), Some(Generation(u64::MAX)));
+        assert_eq!(tracker.observe(rank, conflict(2), false), Some(Generation(u64::MAX)));
+        assert_eq!(tracker.observe(rank, conflict(2), false), None);
+    }
+}

@@ -13,10 +13,13 @@ pub struct MembershipPolicyError {
 /// Limits of the coordinator, and one knob for each improvement over the reference design.
 ///
 /// The limits hold in both profiles, far above what a fleet needs. What is over one is counted in
-/// [`super::MembershipStats`] and never selects a source by omission.
+/// [`super::MembershipStats`]; a source is never selected because another one was left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "each improvement is one switch of its own")]
 pub struct MembershipPolicy {
+    /// Expected workers. One more is not expected, and its endpoint not counted, until it is named
+    /// again when there is room.
+    pub workers_max: usize,
     /// Expected ranks, over all workers. A worker's ranks beyond it are left out, its last ones
     /// first, until others leave.
     pub ranks_max: usize,
@@ -38,7 +41,7 @@ pub struct MembershipPolicy {
     pub suspect_discovery: bool,
     /// B14: a rank that leaves is forgotten at once. If it returns it begins at a generation above
     /// every one that it was active under, so that a consumer that missed its absence still sees a
-    /// difference.
+    /// difference; one that saw it and forgot the rank as well resets whatever it activates anew.
     pub forget_idle: bool,
     /// B17: a publisher that is advertised again with another boot id, and nothing else changed, is
     /// a new incarnation in the place of the old one, not a contradiction.
@@ -57,6 +60,7 @@ impl Default for MembershipPolicy {
 impl MembershipPolicy {
     /// The reference design, exactly.
     pub const REFERENCE: Self = Self {
+        workers_max: 1 << 20,
         ranks_max: 1 << 20,
         advertisements_max: 1 << 20,
         advertisements_per_rank_max: 64,
@@ -84,6 +88,7 @@ impl MembershipPolicy {
     /// [`MembershipPolicyError`] names the first field that is zero and must not be.
     pub fn validated(self) -> Result<Self, MembershipPolicyError> {
         let limits = [
+            ("workers_max", self.workers_max == 0),
             ("ranks_max", self.ranks_max == 0),
             ("advertisements_max", self.advertisements_max == 0),
             ("advertisements_per_rank_max", self.advertisements_per_rank_max == 0),

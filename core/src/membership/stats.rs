@@ -10,6 +10,8 @@ pub struct MembershipStats {
     pub ranks_beyond_u32: u64,
     /// Ranks left out because too many are expected.
     pub ranks_over_limit: u64,
+    /// Workers that are not expected because there are too many.
+    pub workers_over_limit: u64,
     /// Workers that one list of expectations names again; the last entry counts.
     pub workers_repeated: u64,
     /// Advertisements and withdrawals for another endpoint than the resolved one, or while none is.

@@ -76,7 +76,7 @@ impl Store {
         }
         let reboot = source.boot.is_some()
             && known.map(|known| Source { boot: source.boot, ..known }) == Some(source);
-        if policy.check_boot && reboot && record.rank == rank && !record.conflicting {
+        if policy.check_boot && reboot && record.rank == rank {
             stats.reboots += 1;
             self.by_rank.insert((rank, publisher), source);
             return SmallVec::from_slice(&[rank]);
