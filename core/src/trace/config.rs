@@ -208,6 +208,7 @@ config! {
         // The endpoint of workers that name none.
         serving_endpoint: String,
     };
+    workers_max: Size => workers_max,
     ranks_max: Size => ranks_max,
     advertisements_max: Size => advertisements_max,
     advertisements_per_rank_max: Size => advertisements_per_rank_max,
