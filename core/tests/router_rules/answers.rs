@@ -212,14 +212,15 @@ fn a_mute_replay_does_not_make_a_rank_exact() {
         wait -> ask = partial(initial_recovery)
         reply -> recovered(healed), initial_told = partial(initial_recovery)
         live 3 -> gap 0..3 = partial(initial_recovery)
-        reply -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply -> recovered(healed) = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply -> recovered(healed) = partial(initial_recovery)
-        ok -> - = partial(initial_recovery)
-        live 4 -> - = partial(initial_recovery)
-        ok -> - = partial(initial_recovery)
+        wait -> ask = partial(initial_recovery)
+        reply -> recovered(healed), admit 3 = partial(initial_recovery)
+        ok -> now partial = partial(history_unknown) @3
+        live 4 -> admit 4 = partial(history_unknown) @3
+        ok -> - = partial(history_unknown) @4
         ",
     );
 }

@@ -92,7 +92,7 @@ fn a_refusal_after_a_foreign_reply_fences_once() {
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
         reply foreign -> - = exact @0
-        refuse -> recovered(failed), now fenced = fenced(target_fault) @0
+        refuse -> now fenced = fenced(target_fault) @0
         wait -> emptying, reset(lifecycle) = fenced(target_fault) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)

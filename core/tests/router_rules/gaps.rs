@@ -193,10 +193,11 @@ fn the_last_id_of_all_is_an_id() {
         "
         reply -> recovered(healed), initial_told, now exact = exact
         live max -> gap 0..18446744073709551615, now catching_up = catching_up(gap)
-        reply max -> - = catching_up(gap)
-        ok -> - = catching_up(gap)
-        live max -> - = catching_up(gap)
-        live 0 -> - = catching_up(gap)
+        wait -> ask = catching_up(gap)
+        reply max -> admit 18446744073709551615 = catching_up(gap)
+        ok -> recovered(restarted), now partial = partial(history_unknown) @18446744073709551615
+        live max -> - = partial(history_unknown) @18446744073709551615
+        live 0 -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @18446744073709551615
         ",
     );
 }

@@ -176,7 +176,6 @@ fn an_answer_of_an_ended_life_is_not_mixed_with_its_successor() {
         wait -> ask = partial(initial_recovery)
         reply 0 1 2 -> recovered(new_life), initial_told, new_life, emptying, now fenced, reset(new_life) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
-        ok -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply 0' -> admit 0 = partial(initial_recovery)
         ok -> recovered(healed), initial_told, now exact = exact @0

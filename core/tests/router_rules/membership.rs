@@ -40,8 +40,8 @@ fn removed_while_admitting() {
     asked(
         "
         reply 0 -> admit 0 = partial(initial_recovery)
-        gone -> now missing = missing(no_source)
-        ok -> recovered(healed), initial_told, emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        gone -> initial_told, now missing = missing(no_source)
+        ok -> emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
         ok -> now missing = none
         ",
     );
@@ -65,7 +65,7 @@ fn removed_during_a_reset() {
         "
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         gone -> - = fenced(resetting)
-        ok -> initial_told, now missing = none
+        ok -> now missing = none
         ",
     );
 }
@@ -108,7 +108,7 @@ fn one_reset_serves_a_flapping_membership() {
         up p3 -> - = fenced(resetting)
         missing -> - = fenced(resetting)
         up p4 -> - = fenced(resetting)
-        ok -> initial_told, now partial = partial(initial_recovery)
+        ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply 0 -> admit 0 = partial(initial_recovery)
         ok -> recovered(healed), initial_told, now exact = exact @0
@@ -121,11 +121,11 @@ fn flapping_while_an_admit_is_incomplete() {
     asked(
         "
         reply 0 -> admit 0 = partial(initial_recovery)
-        up p2 -> now missing = missing(no_source)
-        missing -> - = missing(no_source)
-        up p3 -> - = missing(no_source)
-        live 0' -> discarded(inactive_publisher) = missing(no_source)
-        ok -> recovered(healed), initial_told, emptying, now fenced, reset(lifecycle) = fenced(resetting) @0
+        up p2 -> initial_told, now fenced = fenced(resetting)
+        missing -> now missing = missing(no_source)
+        up p3 -> now fenced = fenced(resetting)
+        live 0' -> discarded(inactive_publisher) = fenced(resetting)
+        ok -> emptying, reset(lifecycle) = fenced(resetting) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
         reply 0' -> admit 0 = partial(initial_recovery)
