@@ -179,7 +179,7 @@ impl<P: Payload> Slot<P> {
         }
         if self.follow.is_holding() {
             if cx.shared.policy.verify_life && self.follow.pending.contradicts(&run) {
-                return self.another_life(source, run, cx);
+                return self.another_life(source, run, true);
             }
             self.buffer(run, cx);
             return Judgement::Done;
@@ -349,8 +349,9 @@ impl<P: Payload> Slot<P> {
             Likeness::Same => beginning && self.follow.unverified,
             Likeness::Unknown => beginning,
         };
+        let proven = likeness != Likeness::Unknown;
         if new_life {
-            return self.another_life(source, run, cx);
+            return self.another_life(source, run, proven);
         }
         let in_a_row = match self.follow.fallen {
             Some((last, count)) if super::next_id(last) == Some(run.first) => count + 1,
@@ -361,8 +362,10 @@ impl<P: Payload> Slot<P> {
             cx.shared.stats.discard(reason, 1);
             return Judgement::Done;
         }
-        if !self.can_ask() {
-            return self.another_life(source, run, cx);
+        // An engine is asked with an overlap, and what it says is the proof. An agent that has passed
+        // the cursor meanwhile would simply go on.
+        if !self.can_ask() || (source.kind == SourceKind::Agent && !proven) {
+            return self.another_life(source, run, proven);
         }
         cx.shared.stats.discard(reason, 1);
         self.follow.fallen = None;
@@ -370,12 +373,13 @@ impl<P: Payload> Slot<P> {
     }
 
     /// The source is in another life, and `run` belongs to it: its beginning, or part of what it is
-    /// asked for.
-    fn another_life(&mut self, source: Source, run: Run<P>, _: &Context<'_, P>) -> Judgement<P> {
+    /// asked for. A beginning that may as well be a late repeat is no whole history: it is asked for,
+    /// too.
+    fn another_life(&mut self, source: Source, run: Run<P>, proven: bool) -> Judgement<P> {
         let beginning = run.first == source.first_id;
         // What was learned of the replay was the ended life's.
         self.follow.replay_blind = false;
-        let ask = !beginning && self.recoverable();
+        let ask = self.recoverable() && !(beginning && proven);
         Judgement::First(run, First::NewLife { ask })
     }
 
