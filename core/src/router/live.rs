@@ -12,7 +12,7 @@
 //! | 5 | nothing handed over yet | no | yes | asked from the beginning, buffered; admitted if it begins the stream (B34), or if the source has shown that it cannot tell (B18) |
 //! | 6 | nothing handed over yet | no | no | admitted |
 //! | 7 | `h` + 1 | no | – | admitted |
-//! | 8 | higher | no | yes | reset and asked for the whole; with B4 asked for what is missing; buffered |
+//! | 8 | higher | no | yes | reset and asked for the whole; with B4 asked for what is missing; buffered; asked for in vain, a bounded number of rounds: the whole, then on across the hole (B18) |
 //! | 9 | higher | no | no | reset, then admitted |
 //!
 //! What needs more than one command waits for the first: the rest of the batch goes back to the front
@@ -230,11 +230,17 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Rows 8 and 9.
-    fn gap(&self, head: EventId, run: Run<P>, cx: &Context<'_, P>) -> Judgement<P> {
+    fn gap(&mut self, head: EventId, run: Run<P>, cx: &mut Context<'_, P>) -> Judgement<P> {
         let (expected, got) = (super::next_id(head).unwrap_or(head), run.first);
-        let first = if self.may_escalate() && self.is_given_up(cx) {
+        let given_up = self.is_given_up(cx);
+        let first = if given_up && self.may_escalate() {
             First::Escalate
-        } else if !self.can_ask() || self.is_given_up(cx) {
+        } else if given_up && self.can_show_state() {
+            // It has been asked for everything: what it showed stays, and is repaired later (B5).
+            self.note_skipped(Some(expected), got, cx);
+            self.arm_repair(cx);
+            return Judgement::Admit(run, Some(Base::Incomplete(TrustReason::Hole)));
+        } else if given_up || !self.can_ask() {
             First::ResetAndResume { expected, got }
         } else {
             match cx.shared.policy.gap_policy {
@@ -277,10 +283,15 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// Whether the source has a whole state to show that has not been asked for yet.
-    pub(super) fn may_escalate(&self) -> bool {
+    /// Whether the source can be asked for its whole state.
+    fn can_show_state(&self) -> bool {
         let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
-        agent && self.can_ask() && !self.follow.escalated
+        agent && self.can_ask()
+    }
+
+    /// Whether it has not been asked for it yet, because of the hole at hand.
+    pub(super) fn may_escalate(&self) -> bool {
+        self.can_show_state() && !self.follow.escalated
     }
 
     pub(super) fn escalate(&mut self, cx: &mut Context<'_, P>) {
