@@ -47,6 +47,72 @@ fn reference_router() {
     check("reference/router");
 }
 
+/// The lines of `text` without the one at `index`, and with `other` in its place.
+fn with_line(lines: &[&str], index: usize, other: Option<String>) -> String {
+    let own = lines.iter().enumerate().filter(|(at, _)| *at != index || other.is_some());
+    let line = |(at, line): (usize, &&str)| match &other {
+        Some(other) if at == index => other.clone(),
+        Some(_) | None => (*line).to_owned(),
+    };
+    own.map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_expected_line_can_be_left_out_or_be_about_another_epoch() {
+    let mut tried = 0;
+    for directory in DIRECTORIES {
+        for file in files(&root().join(directory)) {
+            let text = fs::read_to_string(&file).expect("a readable scenario");
+            let lines: Vec<&str> = text.lines().collect();
+            for (index, line) in lines.iter().enumerate() {
+                if !line.starts_with("{\"out\"") {
+                    continue;
+                }
+                let without = with_line(&lines, index, None);
+                let place = format!("{}:{}", file.display(), index + 1);
+                assert!(replay(&without, Mode::Check).is_err(), "{place} can be left out");
+                for (key, other) in [("epoch", "999"), ("ids", "[999]"), ("query", "999")] {
+                    if let Some(changed) = with_other(line, key, other) {
+                        let changed = with_line(&lines, index, Some(changed));
+                        assert!(replay(&changed, Mode::Check).is_err(), "{place}: {key}");
+                        tried += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
+}
+
+/// The line with another value in the field `key` of its output, if it has such a field.
+fn with_other(line: &str, key: &str, other: &str) -> Option<String> {
+    let mut line: serde_json::Value = serde_json::from_str(line).ok()?;
+    let output = line.get_mut("out")?.as_object_mut()?.values_mut().next()?;
+    let field = output.get_mut(key)?;
+    *field = serde_json::from_str(other).ok()?;
+    Some(line.to_string())
+}
+
+#[test]
+fn rewriting_a_scenario_changes_nothing_but_what_its_lines_leave_out() {
+    for directory in DIRECTORIES {
+        for file in files(&root().join(directory)) {
+            let text = fs::read_to_string(&file).expect("a readable scenario");
+            let place = file.display();
+            let rewritten = replay(&text, Mode::Rewrite).unwrap_or_else(|e| panic!("{place}: {e}"));
+            for mode in [Mode::Check, Mode::Exact] {
+                replay(&rewritten, mode).unwrap_or_else(|e| panic!("{place}: {e}"));
+            }
+            assert_eq!(replay(&rewritten, Mode::Rewrite).as_ref(), Ok(&rewritten), "{place}");
+            let kept = |text: &str| -> Vec<String> {
+                let lines = text.lines().filter(|line| !line.starts_with("{\"out\""));
+                lines.map(str::to_owned).collect()
+            };
+            assert_eq!(kept(&rewritten), kept(&text), "{place}");
+        }
+    }
+}
+
 #[test]
 fn every_directory_with_scenarios_has_a_test() {
     let mut found = BTreeSet::new();

@@ -3,7 +3,8 @@
 
 use super::follow::Base;
 use super::input::Payload;
-use super::recovery::{From, Purpose};
+use super::purpose::Purpose;
+use super::recovery::From;
 use super::shared::Context;
 use super::slot::{Slot, Step};
 use super::timers::TimerKind;

@@ -3,7 +3,8 @@
 use super::anchors::Anchors;
 use super::input::Payload;
 use super::pending::Pending;
-use super::recovery::{Purpose, Recovery};
+use super::purpose::Purpose;
+use super::recovery::Recovery;
 use super::timers::Timer;
 use super::trust::TrustReason;
 use crate::id::EventId;

@@ -25,7 +25,8 @@ use super::input::{Clears, Payload, Run, Runs};
 use super::notice::{DiscardReason, Notice, RecoveryEnd, ResetCause};
 use super::pending::after;
 use super::policy::{GapPolicy, Policy};
-use super::recovery::{From, Purpose};
+use super::purpose::Purpose;
+use super::recovery::From;
 use super::shared::Context;
 use super::slot::{Instance, Slot, Then};
 use super::trust::TrustReason;
@@ -79,12 +80,6 @@ enum First {
 impl<P: Payload> Slot<P> {
     /// Takes a live batch in its turn, and those that wait right behind it.
     pub(super) fn take_live(&mut self, instance: Instance, runs: Runs<P>, cx: &mut Context<'_, P>) {
-        if self.is_simply_next(instance, &runs) {
-            self.follow.level_at = Some(cx.now);
-            self.heard(cx);
-            self.send_admit(runs, None, None, cx);
-            return;
-        }
         let mut collected = Collected::new();
         let mut batch = Some((instance, runs));
         while let Some((instance, runs)) = batch {
@@ -102,7 +97,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// The live path: one run, in order, nothing held.
-    fn is_simply_next(&self, instance: Instance, runs: &Runs<P>) -> bool {
+    pub(super) fn is_simply_next(&self, instance: Instance, runs: &Runs<P>) -> bool {
         let ([run], Some(cursor)) = (runs.as_slice(), self.follow.cursor) else { return false };
         cursor.0.checked_add(1) == Some(run.first.0)
             && run.clears == Clears::Nothing
@@ -110,7 +105,6 @@ impl<P: Payload> Slot<P> {
             && !self.follow.unverified
             && self.follow.fallen.is_none()
             && self.follow.pending.is_empty()
-            && !self.has_next_live()
             && self.may_take(instance)
     }
 
@@ -245,7 +239,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Whether the hole has been asked for often enough (B18).
-    fn is_given_up(&self, cx: &Context<'_, P>) -> bool {
+    pub(super) fn is_given_up(&self, cx: &Context<'_, P>) -> bool {
         let policy = &cx.shared.policy;
         policy.bounded_rounds && self.follow.barren_rounds >= policy.rounds
     }
@@ -277,12 +271,12 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Whether the source has a whole state to show that has not been asked for yet.
-    fn may_escalate(&self) -> bool {
+    pub(super) fn may_escalate(&self) -> bool {
         let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
         agent && self.can_ask() && !self.follow.escalated
     }
 
-    fn escalate(&mut self, cx: &mut Context<'_, P>) {
+    pub(super) fn escalate(&mut self, cx: &mut Context<'_, P>) {
         self.follow.escalated = true;
         self.owe_recovery(Purpose::Gap, From::Whole, cx);
         self.launch(cx);
@@ -414,75 +408,6 @@ impl<P: Payload> Slot<P> {
             let last = EventId(got.0 - 1);
             cx.fx.notice(Notice::Skipped { rank: self.key, first, last });
         }
-    }
-
-    /// Does the next thing about what waits while nothing else is to be done. Returns whether there
-    /// was one. In the reference nothing waits outside a recovery.
-    pub(super) fn catch_up(&mut self, cx: &mut Context<'_, P>) -> bool {
-        let Some(binding) = self.binding else { return false };
-        if !self.may_take(binding.instance) || self.follow.is_holding() {
-            return false;
-        }
-        if self.waits_for_another_life() {
-            // Which of the two is the later one cannot be told from here.
-            self.new_life(true, cx);
-            return true;
-        }
-        let (runs, superfluous) = match self.follow.cursor {
-            Some(cursor) => self.follow.pending.take_contiguous(Some(cursor)),
-            None => (alloc::vec::Vec::new(), 0),
-        };
-        cx.shared.stats.discard(DiscardReason::Duplicate, superfluous);
-        if !runs.is_empty() {
-            self.send_admit(Runs::from_vec(runs), None, None, cx);
-            return true;
-        }
-        if let Some(run) = self.follow.pending.pop_front() {
-            // Judged like one that has just come.
-            self.put_back(binding.instance, Runs::from_buf([run]));
-            return true;
-        }
-        self.follow.is_behind() && self.fetch_tail(binding.source, cx)
-    }
-
-    /// Whether a message that waits differs from the one that was admitted under its id.
-    fn waits_for_another_life(&self) -> bool {
-        let Some(cursor) = self.follow.cursor else { return false };
-        let anchors = &self.follow.anchors;
-        self.follow
-            .pending
-            .iter()
-            .take_while(|run| run.first <= cursor)
-            .any(|run| anchors.compare(run.first, run.digest) == Likeness::Other)
-    }
-
-    /// More is known to exist than is held: it was over a limit, was announced (B3), or lies behind
-    /// a cut-off answer.
-    fn fetch_tail(&mut self, source: Source, cx: &mut Context<'_, P>) -> bool {
-        if !self.can_ask() {
-            // What was over the limit cannot be had again, and may have held removals (L2).
-            self.follow.newest = None;
-            let then = Then::Begin { ask: false };
-            self.begin_reset(ResetCause::Hole, self.epoch(), Scope::All, then, cx);
-            return true;
-        }
-        if !self.is_given_up(cx) {
-            let got = self.follow.newest.unwrap_or(source.first_id);
-            let expected = self.follow.cursor.map_or(Some(source.first_id), super::next_id);
-            self.note_gap(expected.unwrap_or(got), got, cx);
-            self.ask(From::Cursor, cx);
-            return true;
-        }
-        if self.may_escalate() {
-            self.escalate(cx);
-            return true;
-        }
-        // Seen once, and its own source does not have it: nobody can fill the hole (B18). Or it was an
-        // earlier life's; then the source's own history puts it right later.
-        self.follow.newest = None;
-        self.follow.base = Base::Incomplete(TrustReason::Hole);
-        self.arm_repair(cx);
-        false
     }
 }
 

@@ -61,7 +61,7 @@ impl<P: Payload> Router<P> {
             Input::Recovery(response) => self.handle_recovery(response, now, fx),
             Input::Completion(done) => self.handle_completion(done, now, fx),
             Input::Transport(publisher, change) => {
-                self.handle_transport(publisher, change, now, fx)
+                self.handle_transport(publisher, change, now, fx);
             }
             Input::TargetFault(fault) => self.handle_target_fault(fault, now, fx),
             Input::SourceRejection(rejection) => self.handle_source_rejection(rejection, now, fx),

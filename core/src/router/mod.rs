@@ -21,6 +21,7 @@
 mod anchors;
 mod answer;
 mod background;
+mod catch_up;
 mod command;
 mod follow;
 mod input;
@@ -31,6 +32,7 @@ mod notice;
 mod pending;
 mod permits;
 mod policy;
+mod purpose;
 mod recovery;
 mod shared;
 mod slot;
@@ -46,7 +48,7 @@ pub use input::{
 pub use machine::Router;
 pub use notice::{DiscardReason, Notice, RecoveryEnd, ResetCause, Stats};
 pub use policy::{GapPolicy, Policy, PolicyError};
-pub use recovery::Purpose;
+pub use purpose::Purpose;
 pub use trust::{Trust, TrustReason};
 pub use view::RankView;
 

@@ -99,7 +99,6 @@ impl Shared {
 
     /// The slot that an op was made for.
     pub(super) const fn slot_of(op: OpId) -> SlotId {
-        #[expect(clippy::cast_possible_truncation, reason = "24 bits")]
         let slot = (op.0 & ((1 << SLOT_BITS) - 1)) as u32;
         SlotId(slot)
     }

@@ -1,7 +1,7 @@
 //! What the machine knows of one rank, for status, metrics and answers (B16).
 
 use super::input::Payload;
-use super::recovery::Purpose;
+use super::purpose::Purpose;
 use super::slot::Slot;
 use super::trust::{Trust, TrustReason};
 use crate::id::{EventId, PublisherId, RankKey};

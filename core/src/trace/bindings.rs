@@ -24,14 +24,6 @@ impl Labels {
         }
     }
 
-    /// Whether `id` can stand for `number`, without binding it.
-    pub(super) fn allows(&self, id: &IdRef, number: u64) -> bool {
-        match self.get(id) {
-            Some(bound) => bound == number,
-            None => !self.labels.contains_key(&number),
-        }
-    }
-
     /// Makes `id` stand for `number`, or says why it does not. With `shared`, several labels may
     /// stand for one number.
     pub(super) fn bind(&mut self, id: &IdRef, number: u64, shared: bool) -> Result<(), String> {
@@ -123,19 +115,16 @@ mod tests {
     fn the_first_use_binds_and_later_ones_must_agree() {
         let mut labels = Labels::default();
         assert_eq!(labels.get(&label("q1")), None);
-        assert!(labels.allows(&label("q1"), 5));
         assert_eq!(labels.bind(&label("q1"), 5, false), Ok(()));
         assert_eq!(labels.get(&label("q1")), Some(5));
         assert_eq!(labels.bind(&label("q1"), 5, false), Ok(()));
         assert!(labels.bind(&label("q1"), 6, false).is_err());
-        assert!(!labels.allows(&label("q1"), 6));
     }
 
     #[test]
     fn two_labels_are_two_numbers_unless_shared() {
         let mut labels = Labels::default();
         assert_eq!(labels.bind(&label("a"), 5, false), Ok(()));
-        assert!(!labels.allows(&label("b"), 5));
         assert!(labels.bind(&label("b"), 5, false).is_err());
         assert_eq!(labels.bind(&label("b"), 5, true), Ok(()));
         assert_eq!(labels.get(&label("b")), Some(5));

@@ -122,9 +122,9 @@ macro_rules! config {
             )*
         }
 
-        impl $name {
-            /// The configuration that means `policy` whatever the profiles' defaults are.
-            pub(super) fn whole(policy: &$policy) -> Self {
+        /// The configuration that means a policy whatever the profiles' defaults are.
+        impl From<&$policy> for $name {
+            fn from(policy: &$policy) -> Self {
                 let $policy { $($field,)* } = *policy;
                 // Every key is given: the profile is of no consequence.
                 let profile = if policy == &$policy::REFERENCE {
@@ -134,7 +134,9 @@ macro_rules! config {
                 };
                 Self { profile, $($($extra: None,)*)? $($key: Some(<$type>::of($field)),)* }
             }
+        }
 
+        impl $name {
             fn unchecked(&self) -> $policy {
                 let mut policy = match self.profile {
                     Profile::Reference => $policy::REFERENCE,
@@ -269,7 +271,7 @@ mod tests {
     #[test]
     fn a_whole_configuration_means_its_policy() {
         for policy in [Policy::REFERENCE, Policy { rounds: 9, ..Policy::HARDENED }] {
-            let text = serde_json::to_string(&RouterConfig::whole(&policy)).unwrap();
+            let text = serde_json::to_string(&RouterConfig::from(&policy)).unwrap();
             assert_eq!(read(&text), Ok(policy), "{text}");
         }
     }

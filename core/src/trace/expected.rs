@@ -86,13 +86,13 @@ impl Expected {
         let Value::Object(mut fields) = value else {
             return Err(format!("`{name}` is followed by an object with its fields"));
         };
-        if let Some(known) = kind.fields() {
-            if let Some(unknown) = fields.keys().find(|key| !known.contains(&key.as_str())) {
-                return Err(format!(
-                    "`{name}` has no field `{unknown}`, expected one of `{}`",
-                    known.join("`, `")
-                ));
-            }
+        if let Some(known) = kind.fields()
+            && let Some(unknown) = fields.keys().find(|key| !known.contains(&key.as_str()))
+        {
+            return Err(format!(
+                "`{name}` has no field `{unknown}`, expected one of `{}`",
+                known.join("`, `")
+            ));
         }
         let mut id = |key: &str| {
             let id = fields.remove(key).map(serde_json::from_value).transpose();

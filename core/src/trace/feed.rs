@@ -5,7 +5,7 @@ use super::bindings::Bindings;
 use super::event::TraceEvent;
 use super::input::{Answer, FlawName, ResponseLine, RouterInput};
 use super::number::IdRef;
-use super::payload::{EventPayload, cut, origin};
+use super::payload::{EventPayload, cut, cut_at, origin};
 use super::targets::Targets;
 use crate::id::{BootId, Epoch, EventId, OpId, PublisherId, QueryId, RankKey};
 use crate::membership::{Membership, RankStatus, SourceKind};
@@ -62,7 +62,7 @@ impl Known {
             RouterInput::Live(line) => {
                 let publisher = PublisherId(line.publisher.0);
                 let source = self.sources.get(&publisher).copied();
-                let (origin, runs) = cut_from(line.events, source, line.foreign);
+                let (origin, runs) = cut_from(line.events, line.runs, source, line.foreign)?;
                 let seq = line.seq.map(|seq| seq.0);
                 Input::Live(LiveBatch { publisher, seq, origin, runs: runs.into() })
             }
@@ -119,19 +119,19 @@ impl Known {
         let query = QueryId(bindings.query(&line.query)?);
         let asked = self.queries.get(&query).copied();
         let mut origin = if line.foreign { Origin::Foreign } else { Origin::Own };
-        let mut runs = |events: Vec<TraceEvent>| {
-            let (found, runs) = cut_from(events, asked, line.foreign);
+        let mut runs = |events, lengths| {
+            let (found, runs) = cut_from(events, lengths, asked, line.foreign)?;
             origin = found;
-            runs
+            Ok::<_, String>(runs)
         };
         let outcome = match line.answer {
             Answer::Events(events) => RecoveryOutcome::Events {
-                runs: runs(events.events),
+                runs: runs(events.events, events.runs)?,
                 last: events.last.map(|last| EventId(last.0)),
                 complete: events.complete,
             },
             Answer::Snapshot(snapshot) => RecoveryOutcome::Snapshot {
-                runs: runs(snapshot.events),
+                runs: runs(snapshot.events, snapshot.runs)?,
                 last: EventId(snapshot.last.0),
             },
             Answer::SnapshotFailed(failed) => {
@@ -153,18 +153,24 @@ impl Known {
 /// What an unknown source sends cannot be judged: the machine does not listen to it anyway.
 fn cut_from(
     events: Vec<TraceEvent>,
+    lengths: Option<Vec<u32>>,
     source: Option<(RankKey, SourceKind)>,
     foreign: bool,
-) -> (Origin, Vec<Run<EventPayload>>) {
+) -> Result<(Origin, Vec<Run<EventPayload>>), String> {
     let found = match source {
         _ if foreign => Origin::Foreign,
         Some((rank, _)) => origin(&events, rank),
         None => Origin::Own,
     };
-    (found, cut(events, source.map(|(_, kind)| kind).unwrap_or_default()))
+    let kind = source.map(|(_, kind)| kind).unwrap_or_default();
+    let runs = match lengths {
+        Some(lengths) => cut_at(events, &lengths, kind)?,
+        None => cut(events, kind),
+    };
+    Ok((found, runs))
 }
 
-/// A label, or a number of the machine's.
+/// What is wrong with an id that nothing has bound.
 pub(super) fn unbound(what: &str, id: &IdRef) -> String {
     alloc::format!(
         "no line before this one binds the {what} label {id}; the first `out` line that carries it does"

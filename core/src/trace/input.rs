@@ -49,6 +49,8 @@ pub(super) struct LiveLine {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) foreign: bool,
     pub(super) events: Vec<TraceEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) runs: Option<Vec<u32>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,6 +160,8 @@ pub(super) enum Answer {
 #[serde(deny_unknown_fields)]
 pub(super) struct EventsLine {
     pub(super) events: Vec<TraceEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) runs: Option<Vec<u32>>,
     pub(super) last: Option<U64>,
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub(super) complete: bool,
@@ -167,6 +171,8 @@ pub(super) struct EventsLine {
 #[serde(deny_unknown_fields)]
 pub(super) struct SnapshotLine {
     pub(super) events: Vec<TraceEvent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) runs: Option<Vec<u32>>,
     pub(super) last: U64,
 }
 

@@ -4,6 +4,8 @@ use super::event::{OpaqueClear, TraceDomain, TraceEvent, What};
 use crate::id::RankKey;
 use crate::membership::SourceKind;
 use crate::router::{Clears, Origin, Payload, Run};
+use alloc::format;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -74,36 +76,78 @@ impl Payload for EventPayload {
 /// engine, every event: it is a message. Only a run of one event has a digest. A run is damaged when
 /// its events are; damaged and whole events do not share one.
 pub fn cut(events: Vec<TraceEvent>, kind: SourceKind) -> Vec<Run<EventPayload>> {
-    let all: Arc<[TraceEvent]> = events.into();
-    let mut runs = Vec::new();
-    let mut start = 0;
-    while let Some(first) = all.get(start) {
-        let clears = clears(first, kind);
-        let mut end = start + 1;
-        if !is_alone(first, kind) {
-            let mut last = first.id;
-            while let Some(next) = all.get(end)
-                && last.0.checked_add(1) == Some(next.id.0)
-                && next.damaged == first.damaged
-                && !is_alone(next, kind)
-            {
-                last = next.id;
-                end += 1;
-            }
+    let mut lengths: Vec<usize> = Vec::new();
+    let mut before: Option<&TraceEvent> = None;
+    for event in &events {
+        let joins = before.is_some_and(|before| follows(before, event))
+            && ![before, Some(event)].into_iter().flatten().any(|event| is_alone(event, kind));
+        match lengths.last_mut() {
+            Some(last) if joins => *last += 1,
+            Some(_) | None => lengths.push(1),
         }
-        let len = u32::try_from(end - start).ok().and_then(NonZeroU32::new);
-        runs.push(Run {
-            first: first.id,
-            // A list of 2³² events does not fit into a line.
-            len: len.unwrap_or(NonZeroU32::MAX),
-            clears,
-            damaged: first.damaged,
-            digest: if end - start == 1 { first.digest() } else { None },
-            payload: EventPayload::part(all.clone(), start..end),
+        before = Some(event);
+    }
+    runs(events, &lengths, kind)
+}
+
+/// Cuts the events of one message into runs of the given lengths.
+///
+/// # Errors
+/// What is wrong with the lengths: they are not those of runs, or not of all events.
+pub(super) fn cut_at(
+    events: Vec<TraceEvent>,
+    lengths: &[u32],
+    kind: SourceKind,
+) -> Result<Vec<Run<EventPayload>>, String> {
+    let mut rest = events.as_slice();
+    for &length in lengths {
+        let Some((run, after)) = rest.split_at_checked(length as usize).filter(|_| length > 0)
+        else {
+            return Err(format!("`runs` has a length of {length} where {} events are", rest.len()));
+        };
+        let whole = run.windows(2).all(|pair| match pair {
+            [before, event] => follows(before, event),
+            _ => false,
         });
-        start = end;
+        let clears = run.iter().any(|event| clears(event, kind) != Clears::Nothing);
+        if !whole || (clears && length > 1) {
+            return Err(format!(
+                "`runs` has a length of {length} where no such run is: ids that follow each other, \
+                 all damaged or none, and a clear alone"
+            ));
+        }
+        rest = after;
+    }
+    if !rest.is_empty() {
+        return Err(format!("`runs` leaves out {} events", rest.len()));
+    }
+    let lengths: Vec<usize> = lengths.iter().map(|length| *length as usize).collect();
+    Ok(runs(events, &lengths, kind))
+}
+
+fn runs(events: Vec<TraceEvent>, lengths: &[usize], kind: SourceKind) -> Vec<Run<EventPayload>> {
+    let all: Arc<[TraceEvent]> = events.into();
+    let mut runs = Vec::with_capacity(lengths.len());
+    let mut start = 0;
+    for &length in lengths {
+        let len = u32::try_from(length).ok().and_then(NonZeroU32::new);
+        if let (Some(first), Some(len)) = (all.get(start), len) {
+            runs.push(Run {
+                first: first.id,
+                len,
+                clears: clears(first, kind),
+                damaged: first.damaged,
+                digest: if length == 1 { first.digest() } else { None },
+                payload: EventPayload::part(all.clone(), start..start + length),
+            });
+        }
+        start += length;
     }
     runs
+}
+
+fn follows(before: &TraceEvent, event: &TraceEvent) -> bool {
+    before.id.0.checked_add(1) == Some(event.id.0) && before.damaged == event.damaged
 }
 
 fn is_alone(event: &TraceEvent, kind: SourceKind) -> bool {
@@ -209,6 +253,30 @@ mod tests {
         let shape: Vec<_> =
             runs.iter().map(|run| (run.first.0, run.len.get(), run.damaged)).collect();
         assert_eq!(shape, [(1, 1, false), (2, 2, true), (4, 1, false)]);
+    }
+
+    #[test]
+    fn given_lengths_are_those_of_runs() {
+        let events = || vec![store(1), store(2), store(3), clear(4, None), store(9)];
+        let lengths = |lengths: &[u32]| {
+            let runs = cut_at(events(), lengths, SourceKind::Agent)?;
+            Ok::<Vec<u32>, String>(runs.iter().map(|run| run.len.get()).collect())
+        };
+        for well in [&[1, 2, 1, 1][..], &[3, 1, 1], &[1, 1, 1, 1, 1]] {
+            assert_eq!(lengths(well).as_deref(), Ok(well));
+        }
+        for (bad, words) in [
+            (&[3, 1][..], "leaves out 1"),
+            (&[3, 1, 1, 1], "where 0 events"),
+            (&[3, 1, 0, 1], "length of 0"),
+            (&[4, 1], "no such run"),
+            (&[3, 2], "no such run"),
+            (&[u32::MAX], "where 5 events"),
+            (&[], "leaves out 5"),
+        ] {
+            let error = lengths(bad).unwrap_err();
+            assert!(error.contains(words), "{bad:?}: {error}");
+        }
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Recorder {
 
     /// Appends the header of a trace of a machine that was made with `policy`.
     pub fn header(&self, name: &str, policy: &Policy, text: &mut String) {
-        let machine = Machine::Router(RouterConfig::whole(policy));
+        let machine = Machine::Router(RouterConfig::from(policy));
         let header = Header { name: name.to_string(), machine, host: Host::Manual };
         push(text, &header.line());
     }
@@ -134,6 +134,7 @@ impl Recorder {
                 seq: batch.seq.map(U64),
                 foreign: batch.origin == Origin::Foreign,
                 events: events(&batch.runs),
+                runs: lengths(&batch.runs),
             }),
             Input::Watermark(watermark) => RouterInput::Watermark(WatermarkLine {
                 publisher: U64(watermark.publisher.0),
@@ -183,12 +184,15 @@ fn response_line<P: Traced>(response: &RecoveryResponse<P>) -> ResponseLine {
     let answer = match &response.outcome {
         RecoveryOutcome::Events { runs, last, complete } => Answer::Events(EventsLine {
             events: events(runs),
+            runs: lengths(runs),
             last: last.map(|last| U64(last.0)),
             complete: *complete,
         }),
-        RecoveryOutcome::Snapshot { runs, last } => {
-            Answer::Snapshot(SnapshotLine { events: events(runs), last: U64(last.0) })
-        }
+        RecoveryOutcome::Snapshot { runs, last } => Answer::Snapshot(SnapshotLine {
+            events: events(runs),
+            runs: lengths(runs),
+            last: U64(last.0),
+        }),
         RecoveryOutcome::SnapshotFailed { last } => {
             Answer::SnapshotFailed(SnapshotFailedLine { last: U64(last.0), message: String::new() })
         }
@@ -220,6 +224,21 @@ fn events<P: Traced>(runs: &[Run<P>]) -> Vec<TraceEvent> {
         show(run, &mut events);
     }
     events
+}
+
+/// The lengths of the runs, where their events do not tell: where a reader would join two of them.
+fn lengths<P>(runs: &[Run<P>]) -> Option<Vec<u32>> {
+    let alone = |run: &Run<P>| run.clears != Clears::Nothing || run.digest.is_some();
+    let joined = runs.windows(2).any(|pair| match pair {
+        [a, b] => {
+            a.last().0.checked_add(1) == Some(b.first.0)
+                && a.damaged == b.damaged
+                && !alone(a)
+                && !alone(b)
+        }
+        _ => false,
+    });
+    joined.then(|| runs.iter().map(|run| run.len.get()).collect())
 }
 
 /// The events of a run: one for each of its ids.

@@ -11,7 +11,7 @@ use super::number::json_error;
 use super::output::Output;
 use super::payload::EventPayload;
 use crate::id::OpId;
-use crate::router::{Command, Completion, Effects, Input, Run};
+use crate::router::{Command, Completion, Effects, Input, Router, Run};
 use crate::time::Timestamp;
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -30,6 +30,21 @@ pub(super) trait RouterMachine: fmt::Debug {
         fx: &mut Effects<EventPayload>,
     );
     fn next_deadline(&self) -> Option<Timestamp>;
+}
+
+impl RouterMachine for Router<EventPayload> {
+    fn handle(
+        &mut self,
+        input: Input<EventPayload>,
+        now: Timestamp,
+        fx: &mut Effects<EventPayload>,
+    ) {
+        Self::handle(self, input, now, fx);
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        Self::next_deadline(self)
+    }
 }
 
 /// A router with a host that completes its commands at once, or waits to be told.

@@ -59,11 +59,12 @@ impl Comparison<'_> {
                 None => return Err(format!("`{path}` is missing, expected {}", short(value))),
             }
         }
-        if self.strictness == Strictness::Equal {
-            if let Some((key, value)) = got.iter().find(|(key, _)| !expected.contains_key(*key)) {
-                let path = join(path, key);
-                return Err(format!("`{path}` is {}, expected no such field", short(value)));
-            }
+        let extra = got.iter().find(|(key, _)| !expected.contains_key(*key));
+        if self.strictness == Strictness::Equal
+            && let Some((key, value)) = extra
+        {
+            let path = join(path, key);
+            return Err(format!("`{path}` is {}, expected no such field", short(value)));
         }
         Ok(())
     }

@@ -13,7 +13,8 @@
 use super::super::follow::Base;
 use super::super::input::{Payload, Run};
 use super::super::pending::after;
-use super::super::recovery::{Purpose, Recovery};
+use super::super::purpose::Purpose;
+use super::super::recovery::Recovery;
 use super::super::shared::Context;
 use super::super::slot::{Commit, Slot};
 use super::{Verdict, end_of, from_known_point};

@@ -3,7 +3,8 @@
 use super::super::follow::Base;
 use super::super::input::{Payload, Run, Runs};
 use super::super::notice::{DiscardReason, RecoveryEnd};
-use super::super::recovery::{From, Purpose, Stage};
+use super::super::purpose::Purpose;
+use super::super::recovery::{From, Stage};
 use super::super::shared::Context;
 use super::super::slot::{Commit, Instance, Item, Slot};
 use super::super::trust::TrustReason;

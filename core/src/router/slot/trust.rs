@@ -3,7 +3,7 @@
 use super::super::follow::Base;
 use super::super::input::Payload;
 use super::super::notice::Notice;
-use super::super::recovery::Purpose;
+use super::super::purpose::Purpose;
 use super::super::shared::Context;
 use super::super::trust::{Trust, TrustReason};
 use super::{Slot, Step, Wanted};

@@ -306,13 +306,14 @@ fn a_snapshot_may_name_itself_and_its_difference() {
 fn the_kind_of_a_source_decides_how_its_events_are_cut() {
     let events = r#""events":[{"id":1,"remove":[1]},{"id":2,"remove":[2]},{"id":3,"clear":true}]"#;
     let shape = |input: Input<EventPayload>| -> Vec<(u32, Clears)> {
-        let runs = match input {
-            Input::Live(batch) => batch.runs.into_vec(),
-            Input::Recovery(response) => match response.outcome {
-                RecoveryOutcome::Events { runs, .. } => runs,
-                other => panic!("{other:?}"),
-            },
-            other => panic!("{other:?}"),
+        let runs = if let Input::Live(batch) = input {
+            batch.runs.into_vec()
+        } else if let Input::Recovery(response) = input
+            && let RecoveryOutcome::Events { runs, .. } = response.outcome
+        {
+            runs
+        } else {
+            panic!("no events");
         };
         runs.iter().map(|run| (run.len.get(), run.clears)).collect()
     };
@@ -350,10 +351,13 @@ fn an_event_of_another_rank_makes_the_message_foreign() {
         ),
         (r#"{"response":{"query":5,"foreign":true,"too_new":{"newest":1}}}"#, Origin::Foreign),
     ] {
-        let origin = match meaning(text) {
-            Input::Live(batch) => batch.origin,
-            Input::Recovery(response) => response.origin,
-            other => panic!("{other:?}"),
+        let input = meaning(text);
+        let origin = if let Input::Live(batch) = &input {
+            batch.origin
+        } else if let Input::Recovery(response) = &input {
+            response.origin
+        } else {
+            panic!("{input:?}")
         };
         assert_eq!(origin, expected, "{text}");
     }

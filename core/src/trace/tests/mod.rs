@@ -3,6 +3,7 @@
 mod compare;
 mod host;
 mod lines;
+mod real;
 mod recording;
 mod replaying;
 mod round_trip;

@@ -56,7 +56,10 @@ impl Echo {
                     let runs = runs.into_iter().map(part).collect();
                     fx.command(Command::Admit { op, rank: RANK, epoch: Epoch(3), runs });
                 }
-                _ => {}
+                RecoveryOutcome::SnapshotFailed { .. }
+                | RecoveryOutcome::TooNew { .. }
+                | RecoveryOutcome::InvalidRange
+                | RecoveryOutcome::Failed(_) => {}
             },
             Input::Membership(_) => fx.command(Command::Query {
                 query: QueryId(self.op),

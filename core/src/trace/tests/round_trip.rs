@@ -66,7 +66,7 @@ proptest! {
         let policy = Policy { attempts, seed, ..Policy::HARDENED };
         let header = Header {
             name,
-            machine: Machine::Router(RouterConfig::whole(&policy)),
+            machine: Machine::Router(RouterConfig::from(&policy)),
             host: if manual { Host::Manual } else { Host::Accept },
         };
         prop_assert_eq!(Header::read(&header.line()), Ok(header));

@@ -86,6 +86,10 @@ fn events() -> impl Strategy<Value = Vec<TraceEvent>> {
     vec(event(), 0..4)
 }
 
+fn runs() -> impl Strategy<Value = Option<Vec<u32>>> {
+    of(vec(any::<u32>(), 0..3))
+}
+
 fn status() -> impl Strategy<Value = StatusLine> {
     let facts = || (number(), any::<bool>(), of(number()), of(number()));
     prop_oneof![
@@ -136,11 +140,13 @@ pub(super) fn membership() -> impl Strategy<Value = MembershipLine> {
 fn answer() -> impl Strategy<Value = Answer> {
     let text = any::<String>;
     prop_oneof![
-        (events(), of(number()), any::<bool>()).prop_map(|(events, last, complete)| {
-            Answer::Events(EventsLine { events, last, complete })
-        }),
-        (events(), number())
-            .prop_map(|(events, last)| Answer::Snapshot(SnapshotLine { events, last })),
+        (events(), runs(), of(number()), any::<bool>()).prop_map(
+            |(events, runs, last, complete)| {
+                Answer::Events(EventsLine { events, runs, last, complete })
+            }
+        ),
+        (events(), runs(), number())
+            .prop_map(|(events, runs, last)| Answer::Snapshot(SnapshotLine { events, runs, last })),
         (number(), text()).prop_map(|(last, message)| {
             Answer::SnapshotFailed(SnapshotFailedLine { last, message })
         }),
@@ -160,12 +166,13 @@ pub(super) fn router_input() -> impl Strategy<Value = RouterInput> {
     prop_oneof![
         membership().prop_map(RouterInput::Membership),
         Just(RouterInput::MembershipEnded(Nothing {})),
-        (number(), of(number()), any::<bool>(), events()).prop_map(
-            |(publisher, seq, foreign, events)| RouterInput::Live(LiveLine {
+        (number(), of(number()), any::<bool>(), events(), runs()).prop_map(
+            |(publisher, seq, foreign, events, runs)| RouterInput::Live(LiveLine {
                 publisher,
                 seq,
                 foreign,
-                events
+                events,
+                runs
             })
         ),
         (number(), of(number()), of(number())).prop_map(|(publisher, last, boot)| {
