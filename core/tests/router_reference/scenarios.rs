@@ -29,7 +29,10 @@ fn the_rows_hold() {
     assert!(!scenarios.is_empty(), "no scenarios");
     let mut failed = 0;
     for (name, text) in &scenarios {
-        assert!(text.contains(&format!("\"name\":\"{name}\"")), "{name} is called otherwise inside");
+        assert!(
+            text.contains(&format!("\"name\":\"{name}\"")),
+            "{name} is called otherwise inside"
+        );
         if let Err(failure) = replay(text, Mode::Check) {
             failed += 1;
             println!("{name}: {failure}\n");
