@@ -6,10 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories of scenarios, each with a test of its own below.
-const DIRECTORIES: [&str; 2] = ["reference/membership", "reference/router"];
+const DIRECTORIES: [&str; 4] = ["hardened", "reference/membership", "reference/router", "without"];
+
+/// The improvements of the hardened profile that concern router and membership, by their numbers
+/// (`docs/rules.md`).
+const IMPROVEMENTS: [u32; 22] =
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 32, 33, 34, 35, 37];
+
+/// The one that has no knob: what it shows is always shown.
+const ALWAYS: u32 = 16;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/scenarios")
 }
 
 /// The scenarios of `directory`, in order of their names.
@@ -38,6 +46,16 @@ fn check(directory: &str) {
 }
 
 #[test]
+fn hardened() {
+    check("hardened");
+}
+
+#[test]
+fn without() {
+    check("without");
+}
+
+#[test]
 fn reference_membership() {
     check("reference/membership");
 }
@@ -45,6 +63,50 @@ fn reference_membership() {
 #[test]
 fn reference_router() {
     check("reference/router");
+}
+
+/// Which improvement a scenario is about, by its name: `b01-self-heal.jsonl`.
+fn improvement(file: &Path) -> u32 {
+    let name = file.file_name().expect("a name").to_string_lossy();
+    let number = name.strip_prefix('b').and_then(|rest| rest.split_once('-'));
+    let number = number.and_then(|(number, _)| number.parse().ok());
+    number.unwrap_or_else(|| panic!("{} is not named after an improvement", file.display()))
+}
+
+#[test]
+fn every_improvement_has_a_scenario_with_it_and_one_without_it() {
+    for directory in ["hardened", "without"] {
+        let shown: BTreeSet<u32> =
+            files(&root().join(directory)).iter().map(|file| improvement(file)).collect();
+        let wanted = |number: &u32| directory == "hardened" || *number != ALWAYS;
+        let missing: Vec<u32> = IMPROVEMENTS
+            .into_iter()
+            .filter(|number| wanted(number) && !shown.contains(number))
+            .collect();
+        assert!(missing.is_empty(), "{directory} shows nothing of {missing:?}");
+        let others: Vec<u32> =
+            shown.into_iter().filter(|number| !IMPROVEMENTS.contains(number)).collect();
+        assert!(others.is_empty(), "{directory} shows unknown improvements {others:?}");
+    }
+}
+
+#[test]
+fn scenarios_are_named_like_their_files_and_say_what_they_show() {
+    for directory in DIRECTORIES {
+        for file in files(&root().join(directory)) {
+            let text = fs::read_to_string(&file).expect("a readable scenario");
+            let place = file.display();
+            let mut lines = text.lines();
+            let header: serde_json::Value =
+                lines.next().and_then(|line| serde_json::from_str(line).ok()).expect("a header");
+            assert_eq!(header["name"], *file.file_stem().expect("a stem").to_string_lossy());
+            let words = lines.next().is_some_and(|line| line.starts_with("# "));
+            assert!(words, "{place} does not say what it shows");
+            if directory == "hardened" {
+                assert_eq!(header["config"]["profile"], "hardened", "{place}");
+            }
+        }
+    }
 }
 
 /// The lines of `text` without the one at `index`, and with `other` in its place.
@@ -65,7 +127,8 @@ fn no_expected_line_can_be_left_out_or_be_about_another_epoch() {
             let text = fs::read_to_string(&file).expect("a readable scenario");
             let lines: Vec<&str> = text.lines().collect();
             for (index, line) in lines.iter().enumerate() {
-                if !line.starts_with("{\"out\"") {
+                // A note alone in its step may be: without it notes are not compared.
+                if !line.starts_with("{\"out\"") || line.starts_with("{\"out\":{\"note\"") {
                     continue;
                 }
                 let without = with_line(&lines, index, None);
