@@ -1,6 +1,8 @@
 //! Speed of the router machine alone: one live batch and the completion of its admit.
 //!
-//! Prints `name: value unit` lines, medians of nine rounds. A run of 1 event is a raw engine's
+//! Prints `name: value unit` lines, medians of nine rounds on the thread's CPU clock, so that they hold
+//! on a busy machine; and a calibration, dependent mixing steps per CPU microsecond, to compare
+//! machines by. A run of 1 event is a raw engine's
 //! message; a run of 64 is a batch of event ids. Ranks take turns, so that each step finds another
 //! slot.
 #![allow(clippy::print_stdout, clippy::float_arithmetic, reason = "a benchmark reports figures")]
@@ -15,10 +17,10 @@ use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 9;
-const BATCHES: u64 = 1 << 20;
+const BATCHES: u64 = 1 << 21;
 
 /// Shared, as a decoded message is.
 #[derive(Clone, Debug)]
@@ -36,7 +38,38 @@ impl Payload for Events {
     }
 }
 
+/// CPU time of this thread where the system tells it, else wall time since `origin`.
+fn cpu(origin: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let nanos = told.ok().and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| origin.elapsed(), Duration::from_nanos)
+}
+
+/// One step of splitmix64.
+const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Millions of dependent mixing steps a second: the best of five.
+fn calibrate() -> f64 {
+    const STEPS: u32 = 20_000_000;
+    let origin = Instant::now();
+    let rates = (0..5).map(|_| {
+        let began = cpu(origin);
+        let mut x = 1_u64;
+        for _ in 0..STEPS {
+            x = mix(x.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        }
+        black_box(x);
+        f64::from(STEPS) / 1e6 / (cpu(origin) - began).as_secs_f64()
+    });
+    rates.fold(0.0, f64::max)
+}
+
 fn main() {
+    println!("calibration: {:.0} M mixing steps/s", calibrate());
     for ranks in [1, 8, 1_024] {
         for len in [1, 64] {
             let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(ranks, len)).collect();
@@ -69,7 +102,8 @@ fn round(ranks: u64, len: u32) -> f64 {
     complete(&mut router, &mut fx, Timestamp(0));
     let events = Events(Arc::from([0_u8; 64]), len);
     let width = NonZeroU32::new(len).expect("not empty");
-    let started = Instant::now();
+    let origin = Instant::now();
+    let began = cpu(origin);
     for batch in 0..BATCHES {
         let first = batch / ranks * u64::from(len);
         let run = Run {
@@ -86,7 +120,7 @@ fn round(ranks: u64, len: u32) -> f64 {
         router.handle_live(live, Timestamp(batch), &mut fx);
         complete(&mut router, &mut fx, Timestamp(batch));
     }
-    let spent = started.elapsed().as_secs_f64();
+    let spent = (cpu(origin) - began).as_secs_f64();
     assert_eq!(router.stats().admitted, BATCHES * u64::from(len), "all was in order");
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let millions = BATCHES as f64 / 1e6;
@@ -96,16 +130,12 @@ fn round(ranks: u64, len: u32) -> f64 {
 
 fn complete(router: &mut Router<Events>, fx: &mut Effects<Events>, now: Timestamp) {
     fx.drain_notices().for_each(drop);
-    let mut ops: smallvec::SmallVec<[_; 4]> = fx
-        .drain_commands()
-        .filter_map(|command| match command {
+    while let Some(command) = fx.next_command() {
+        match command {
             Command::Admit { op, .. } | Command::Replace { op, .. } | Command::Reset { op, .. } => {
-                Some(op)
+                router.handle_completion(Completion { op, ok: true, flaw: None }, now, fx);
             }
-            Command::Query { .. } | Command::Cancel { .. } => None,
-        })
-        .collect();
-    for op in ops.drain(..) {
-        router.handle_completion(Completion { op, ok: true, flaw: None }, now, fx);
+            Command::Query { .. } | Command::Cancel { .. } => {}
+        }
     }
 }

@@ -39,7 +39,7 @@ fn check(directory: &str) {
         let text = fs::read_to_string(file).expect("a readable scenario");
         if let Err(failure) = replay(&text, Mode::Check) {
             failed += 1;
-            println!("{}: {failure}\n", file.display());
+            println!("{}:{failure}\n", file.display());
         }
     }
     assert_eq!(failed, 0, "{failed} of {} scenarios in {directory} failed", files.len());
@@ -162,9 +162,9 @@ fn rewriting_a_scenario_changes_nothing_but_what_its_lines_leave_out() {
         for file in files(&root().join(directory)) {
             let text = fs::read_to_string(&file).expect("a readable scenario");
             let place = file.display();
-            let rewritten = replay(&text, Mode::Rewrite).unwrap_or_else(|e| panic!("{place}: {e}"));
+            let rewritten = replay(&text, Mode::Rewrite).unwrap_or_else(|e| panic!("{place}:{e}"));
             for mode in [Mode::Check, Mode::Exact] {
-                replay(&rewritten, mode).unwrap_or_else(|e| panic!("{place}: {e}"));
+                replay(&rewritten, mode).unwrap_or_else(|e| panic!("{place}:{e}"));
             }
             assert_eq!(replay(&rewritten, Mode::Rewrite).as_ref(), Ok(&rewritten), "{place}");
             let kept = |text: &str| -> Vec<String> {

@@ -140,7 +140,6 @@ pub struct Mirror {
     reader: Reader,
     sources: Sources,
     fx: Effects<MessageRef>,
-    commands: Vec<Command<MessageRef>>,
     requests: Vec<Request>,
     notices: Vec<Notice>,
     notices_dropped: u64,
@@ -158,7 +157,6 @@ impl Mirror {
             reader: Reader::new(Decoder::new(options.decode)),
             sources: Sources::default(),
             fx: Effects::new(),
-            commands: Vec::new(),
             requests: Vec::new(),
             notices: Vec::new(),
             notices_dropped: 0,
@@ -353,18 +351,10 @@ impl Mirror {
     /// Carries out commands until none is left. The embedded index never waits, so each completes
     /// at once.
     fn settle(&mut self, now: Timestamp) {
-        loop {
-            self.commands.extend(self.fx.drain_commands());
-            if self.commands.is_empty() {
-                break;
+        while let Some(command) = self.fx.next_command() {
+            if let Some(done) = self.execute(command) {
+                self.router.handle_completion(done, now, &mut self.fx);
             }
-            let mut commands = core::mem::take(&mut self.commands);
-            for command in commands.drain(..) {
-                if let Some(done) = self.execute(command) {
-                    self.router.handle_completion(done, now, &mut self.fx);
-                }
-            }
-            self.commands = commands;
         }
         // Only hosts report interruptions or faults from outside and want to know what came of it.
         self.fx.drain_replies().for_each(drop);

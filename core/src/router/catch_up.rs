@@ -25,6 +25,9 @@ impl<P: Payload> Slot<P> {
     /// Does the next thing about what waits while nothing else is to be done. Returns whether there
     /// was one. In the reference nothing waits outside a recovery.
     pub(super) fn catch_up(&mut self, cx: &mut Context<'_, P>) -> bool {
+        if self.follow.pending.is_empty() && self.follow.newest.is_none() {
+            return false;
+        }
         let Some(binding) = self.binding else { return false };
         if !self.may_take(binding.instance) || self.follow.is_holding() {
             return false;

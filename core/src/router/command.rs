@@ -3,6 +3,7 @@
 use super::input::{Run, Runs};
 use super::notice::Notice;
 use crate::id::{Epoch, EventId, OpId, PublisherId, QueryId, RankKey, TargetId};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 /// Why a rank is emptied.
@@ -162,14 +163,14 @@ pub enum Command<P> {
 /// here when it returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effects<P> {
-    commands: Vec<Command<P>>,
+    commands: VecDeque<Command<P>>,
     replies: Vec<Reply>,
     notices: Vec<Notice>,
 }
 
 impl<P> Default for Effects<P> {
     fn default() -> Self {
-        Self { commands: Vec::new(), replies: Vec::new(), notices: Vec::new() }
+        Self { commands: VecDeque::new(), replies: Vec::new(), notices: Vec::new() }
     }
 }
 
@@ -180,8 +181,14 @@ impl<P> Effects<P> {
         Self::default()
     }
 
+    /// Takes the next command, in order of emission: a host that carries commands out one by one may
+    /// complete each before it takes the next.
+    pub fn next_command(&mut self) -> Option<Command<P>> {
+        self.commands.pop_front()
+    }
+
     /// Takes the commands, in order of emission.
-    pub fn drain_commands(&mut self) -> alloc::vec::Drain<'_, Command<P>> {
+    pub fn drain_commands(&mut self) -> alloc::collections::vec_deque::Drain<'_, Command<P>> {
         self.commands.drain(..)
     }
 
@@ -196,8 +203,8 @@ impl<P> Effects<P> {
     }
 
     /// The commands not yet taken.
-    pub fn commands(&self) -> &[Command<P>] {
-        &self.commands
+    pub fn commands(&self) -> impl ExactSizeIterator<Item = &Command<P>> {
+        self.commands.iter()
     }
 
     /// The replies not yet taken.
@@ -216,7 +223,7 @@ impl<P> Effects<P> {
     }
 
     pub(crate) fn command(&mut self, command: Command<P>) {
-        self.commands.push(command);
+        self.commands.push_back(command);
     }
 
     pub(crate) fn reply(&mut self, reply: Reply) {

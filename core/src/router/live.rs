@@ -80,12 +80,6 @@ enum First {
 impl<P: Payload> Slot<P> {
     /// Takes a live batch in its turn, and those that wait right behind it.
     pub(super) fn take_live(&mut self, instance: Instance, runs: Runs<P>, cx: &mut Context<'_, P>) {
-        if self.is_simply_next(instance, &runs) {
-            self.follow.level_at = Some(cx.now);
-            self.heard(cx);
-            self.send_admit(runs, None, None, cx);
-            return;
-        }
         let mut collected = Collected::new();
         let mut batch = Some((instance, runs));
         while let Some((instance, runs)) = batch {
@@ -103,7 +97,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// The live path: one run, in order, nothing held.
-    fn is_simply_next(&self, instance: Instance, runs: &Runs<P>) -> bool {
+    pub(super) fn is_simply_next(&self, instance: Instance, runs: &Runs<P>) -> bool {
         let ([run], Some(cursor)) = (runs.as_slice(), self.follow.cursor) else { return false };
         cursor.0.checked_add(1) == Some(run.first.0)
             && run.clears == Clears::Nothing
@@ -111,7 +105,6 @@ impl<P: Payload> Slot<P> {
             && !self.follow.unverified
             && self.follow.fallen.is_none()
             && self.follow.pending.is_empty()
-            && !self.has_next_live()
             && self.may_take(instance)
     }
 

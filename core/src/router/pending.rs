@@ -48,12 +48,23 @@ impl<P: Payload> Pending<P> {
         self.held.front().map(|held| &held.run)
     }
 
-    /// Puts a run in its place.
+    /// Puts a run in its place. It is cut where one that came earlier begins within it, so that of two
+    /// events with one id the earlier one is found first.
     pub(super) fn push(&mut self, run: Run<P>) {
-        let at = self.held.partition_point(|held| held.run.first <= run.first);
-        self.count(&run);
-        self.held.insert(at, Held { run, arrival: self.arrivals });
+        let arrival = self.arrivals;
         self.arrivals += 1;
+        let mut rest = Some(run);
+        while let Some(run) = rest {
+            let at = self.held.partition_point(|held| held.run.first <= run.first);
+            let next = self.held.get(at).map(|held| held.run.first);
+            let (run, above) = match next.filter(|next| *next <= run.last()) {
+                Some(next) => below(run, next),
+                None => (run, None),
+            };
+            self.count(&run);
+            self.held.insert(at, Held { run, arrival });
+            rest = above;
+        }
     }
 
     /// Whether another message is held under the id of `run`: they are not one life's.
@@ -181,6 +192,17 @@ impl<P: Payload> Pending<P> {
         self.events -= u64::from(run.len.get());
         self.bytes = self.bytes.saturating_sub(run.payload.bytes());
     }
+}
+
+/// Cuts `run` in two, the part below `id` first. Parts have no digest: that is the whole message's.
+fn below<P: Payload>(run: Run<P>, id: EventId) -> (Run<P>, Option<Run<P>>) {
+    let cut = id.0.checked_sub(run.first.0).and_then(|len| u32::try_from(len).ok());
+    let Some(len) = cut.and_then(NonZeroU32::new).filter(|len| *len < run.len) else {
+        return (run, None);
+    };
+    let payload = run.payload.slice(0..len.get());
+    let above = id.0.checked_sub(1).and_then(|last| after(run.clone(), EventId(last)));
+    (Run { len, digest: None, payload, ..run }, above)
 }
 
 /// The part of `run` above `id`. A part has no digest: that is the whole message's.

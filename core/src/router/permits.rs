@@ -79,6 +79,9 @@ impl Permits {
 
     /// Hands a free permit to whoever of those it could serve waits longest.
     pub(super) fn grant(&mut self, policy: &Policy) -> Option<SlotId> {
+        if self.waiting_range.is_empty() && self.waiting_whole.is_empty() {
+            return None;
+        }
         let next = [Lane::Range, Lane::Whole]
             .into_iter()
             .filter(|lane| self.free(*lane, policy))

@@ -102,7 +102,11 @@ impl<P: Payload> Slot<P> {
 
     pub(super) fn launch_after(&mut self, delay: Micros, cx: &mut Context<'_, P>) {
         let Some(mut recovery) = self.follow.recovery else { return };
-        if cx.shared.shut || self.is_outdated() {
+        if cx.shared.shut {
+            // Nothing is asked any more; what waits behind it waits until the rank is emptied.
+            return;
+        }
+        if self.is_outdated() {
             self.follow.recovery = None;
             return;
         }

@@ -201,7 +201,12 @@ impl<P: Payload> Slot<P> {
 
     /// Whether the rank does nothing at the moment.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.is_idle() && self.queue.is_empty()
+        self.is_idle() && !self.has_items()
+    }
+
+    /// Whether work items wait.
+    pub(super) fn has_items(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     pub(super) fn recoverable(&self) -> bool {

@@ -4,9 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// A line that says nothing, or something that cannot be done.
+/// A line that cannot be understood, or that asks for something that cannot be done. As a text it
+/// begins with the line's number, so that a file's name and a colon before it make a place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {message}")]
+#[error("{line}: {message}")]
 pub struct TraceError {
     /// The line, from 1.
     pub line: usize,
@@ -14,7 +15,8 @@ pub struct TraceError {
     pub message: String,
 }
 
-/// The first place where a machine did not do what a trace expects.
+/// The first place where a machine did not do what a trace expects. As a text it begins with the
+/// line's number, as that of a [`TraceError`] does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The line that is not met; that of the step's input for what no line expects.
@@ -32,7 +34,7 @@ pub struct Mismatch {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "line {}: {}", self.line, self.message)?;
+        writeln!(f, "{}: {}", self.line, self.message)?;
         writeln!(f, "  expected  {}", self.expected.as_deref().unwrap_or("nothing"))?;
         write!(f, "  got       {}", self.got.as_deref().unwrap_or("nothing"))?;
         if !self.recent.is_empty() {

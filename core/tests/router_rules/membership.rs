@@ -176,3 +176,18 @@ fn shutdown_empties_and_ends() {
         ",
     );
 }
+
+/// What waits behind a command when the machine ends has its turn, but nothing is asked for it.
+#[test]
+fn a_gap_that_waits_at_shutdown_is_not_asked_for() {
+    followed(
+        0,
+        "
+        live 1 -> admit 1 = exact @0
+        live 5 -> - = exact @0
+        shutdown -> - = exact @0
+        ok -> gap 2..5, emptying, now fenced, reset(lifecycle) = fenced(resetting) @1
+        ok -> now missing = none
+        ",
+    );
+}

@@ -248,7 +248,7 @@ fn notice(notice: Notice) -> Option<String> {
         Notice::Reset { .. } => "emptying".to_owned(),
         // Each comes with something that says more.
         Notice::QueryFailed { .. } | Notice::Refused { .. } => return None,
-        other => panic!("a notice without a text: {other:?}"),
+        other @ (Notice::TransportGap { .. } | _) => panic!("a notice without a text: {other:?}"),
     })
 }
 

@@ -96,6 +96,17 @@ impl<P: Payload> Slot<P> {
         if running != done.op {
             return;
         }
+        if let (Step::Admitting { last, base: None, commit: None, .. }, true, None) =
+            (&self.step, done.ok, done.flaw)
+            && self.follow.newest.is_none()
+            && !self.has_items()
+        {
+            // The live path: the cursor moves, and nothing else waits or changes.
+            self.follow.cursor = Some(*last);
+            self.healed();
+            self.step = Step::Idle;
+            return;
+        }
         let step = core::mem::replace(&mut self.step, Step::Idle);
         if done.ok {
             self.took_effect(step, done.flaw, cx);

@@ -29,11 +29,18 @@ impl<P: Payload> Slot<P> {
         if let Some(seq) = batch.seq {
             self.track_seq(seq, binding.instance, cx);
         }
-        if self.is_at_rest() {
+        if !self.is_at_rest() {
+            if !batch.runs.is_empty() {
+                self.accept(Item::Live { instance: binding.instance, runs: batch.runs }, cx);
+            }
+        } else if self.is_simply_next(binding.instance, &batch.runs) {
+            // Nothing but the cursor will have changed, and that only once it is accepted.
+            self.follow.level_at = Some(cx.now);
+            self.heard(cx);
+            self.send_admit(batch.runs, None, None, cx);
+        } else {
             self.take_live(binding.instance, batch.runs, cx);
             self.pump(cx);
-        } else if !batch.runs.is_empty() {
-            self.accept(Item::Live { instance: binding.instance, runs: batch.runs }, cx);
         }
     }
 

@@ -104,7 +104,7 @@ struct World {
 
 impl World {
     fn new(policy: Policy, engine: bool) -> Self {
-        let (mut recorder, mut text) = (Recorder::new(), String::new());
+        let (recorder, mut text) = (Recorder::new(), String::new());
         recorder.header("random", &policy, &mut text);
         Self {
             router: Router::new(policy).unwrap(),

@@ -36,7 +36,7 @@ fn a_header_that_says_something_unknown_is_refused() {
         ("nonsense", "column 2"),
     ] {
         let message = message(header);
-        assert!(message.starts_with("line 1: ") && message.contains(words), "{header}: {message}");
+        assert!(message.starts_with("1: ") && message.contains(words), "{header}: {message}");
     }
     assert!(message("").contains("empty"));
     assert!(message("# only\n\n").contains("empty"));
@@ -57,11 +57,11 @@ fn a_line_that_says_something_unknown_is_refused() {
         (r#"{"at":0,"in":{"lost":{}},"out":{"snapshot":{}}}"#, "either `at` and `in`, or `out`"),
         (r#"{"at":0,"at":1,"in":{"lost":{}}}"#, "duplicate field `at`"),
         (r#"{"out":{"snapshot":{}}}"#, "needs an input before it"),
-        ("[]", "line 3"),
-        ("{", "line 3"),
+        ("[]", "3"),
+        ("{", "3"),
     ] {
         let message = message(&format!("{MEMBERSHIP}\n# a comment\n{line}\n"));
-        assert!(message.starts_with("line 3: ") && message.contains(words), "{line}: {message}");
+        assert!(message.starts_with("3: ") && message.contains(words), "{line}: {message}");
     }
 }
 
@@ -73,7 +73,7 @@ fn time_never_goes_back() {
         )
     };
     assert!(replay(&trace(5, 5), Mode::Check).is_ok());
-    assert_eq!(message(&trace(5, 4)), "line 3: `at` is 4, but the step before it is at 5");
+    assert_eq!(message(&trace(5, 4)), "3: `at` is 4, but the step before it is at 5");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_mismatch_shows_what_came_before() {
     assert!(mismatch.recent[8].starts_with("   14  {\"at\""), "{:?}", mismatch.recent);
     let text = mismatch.to_string();
     assert!(
-        text.starts_with("line 15: rank 1/0: a reset came, expected a query\n  expected  "),
+        text.starts_with("15: rank 1/0: a reset came, expected a query\n  expected  "),
         "{text}"
     );
 }
