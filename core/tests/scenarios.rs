@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories of scenarios, each with a test of its own below.
-const DIRECTORIES: [&str; 4] = ["hardened", "reference/membership", "reference/router", "without"];
+const DIRECTORIES: [&str; 5] =
+    ["hardened", "reference/membership", "reference/router", "rows", "without"];
 
 /// The improvements of the hardened profile that concern router and membership, by their numbers
 /// (`docs/rules.md`).
@@ -48,6 +49,11 @@ fn check(directory: &str) {
 #[test]
 fn hardened() {
     check("hardened");
+}
+
+#[test]
+fn rows() {
+    check("rows");
 }
 
 #[test]
