@@ -232,7 +232,9 @@ impl<P: Payload> Slot<P> {
             // It has been asked for everything: what it showed stays, and is repaired later (B5).
             self.note_skipped(Some(expected), got, cx);
             self.arm_repair(cx);
-            return Judgement::Admit(run, Some(Base::Incomplete(TrustReason::Hole)));
+            // Not only once it has been accepted: a reader may see it before.
+            self.follow.base = Base::Incomplete(TrustReason::Hole);
+            return Judgement::Admit(run, Some(self.follow.base));
         } else if given_up || !self.can_ask() {
             First::ResetAndResume { expected, got }
         } else {
