@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories of scenarios, each with a test of its own below.
-const DIRECTORIES: [&str; 4] = ["hardened", "reference/membership", "reference/router", "without"];
+const DIRECTORIES: [&str; 5] =
+    ["hardened", "reference/membership", "reference/router", "rows", "without"];
 
 /// The improvements of the hardened profile that concern router and membership, by their numbers
 /// (`docs/rules.md`).
@@ -34,20 +35,26 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 fn check(directory: &str) {
     let files = files(&root().join(directory));
     assert!(!files.is_empty(), "{directory} has no scenarios");
-    let mut failed = 0;
-    for file in &files {
-        let text = fs::read_to_string(file).expect("a readable scenario");
-        if let Err(failure) = replay(&text, Mode::Check) {
-            failed += 1;
-            println!("{}:{failure}\n", file.display());
-        }
-    }
-    assert_eq!(failed, 0, "{failed} of {} scenarios in {directory} failed", files.len());
+    let failed: Vec<String> = files
+        .iter()
+        .filter_map(|file| {
+            let text = fs::read_to_string(file).expect("a readable scenario");
+            let failure = replay(&text, Mode::Check).err()?;
+            Some(format!("{}:{failure}", file.display()))
+        })
+        .collect();
+    let (count, all) = (failed.len(), files.len());
+    assert!(count == 0, "{count} of {all} scenarios failed:\n{}", failed.join("\n\n"));
 }
 
 #[test]
 fn hardened() {
     check("hardened");
+}
+
+#[test]
+fn rows() {
+    check("rows");
 }
 
 #[test]

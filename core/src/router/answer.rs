@@ -18,7 +18,7 @@ mod engine;
 
 use super::command::Scope;
 use super::follow::Base;
-use super::input::{Clears, Origin, Payload, RecoveryOutcome, RecoveryResponse, Run};
+use super::input::{Clears, Origin, Payload, QueryFailure, RecoveryOutcome, RecoveryResponse, Run};
 use super::notice::{RecoveryEnd, ResetCause};
 use super::recovery::{Recovery, Stage};
 use super::shared::Context;
@@ -59,11 +59,17 @@ impl<P: Payload> Slot<P> {
             cx.shared.stats.stale_replies += 1;
             return;
         }
-        let asked = self.follow.recovery.and_then(|recovery| recovery.boot);
+        let asked = self.follow.recovery.and_then(|recovery| recovery.boot).or(self.boot);
         let other_boot = cx.shared.policy.check_boot
             && matches!((asked, boot), (Some(asked), Some(boot)) if asked != boot);
         let answer = match (outcome, origin) {
             _ if other_boot => Answer::OtherBoot,
+            // A refusal in other words (B33).
+            (RecoveryOutcome::InvalidRange, _) if cx.shared.policy.keep_on_failure => {
+                self.query_failed(query, QueryFailure::Refused, cx);
+                self.pump(cx);
+                return;
+            }
             (RecoveryOutcome::Failed(failure), _) => {
                 self.query_failed(query, failure, cx);
                 self.pump(cx);
@@ -135,9 +141,8 @@ impl<P: Payload> Slot<P> {
             RecoveryOutcome::SnapshotFailed { .. } if policy.keep_on_failure => Verdict::Failed,
             RecoveryOutcome::SnapshotFailed { last } => Verdict::GoOn(last),
             RecoveryOutcome::TooNew { newest } if policy.verify_life => {
-                judge_too_new(newest, recovery)
+                self.judge_too_new(newest, recovery)
             }
-            RecoveryOutcome::InvalidRange if policy.keep_on_failure => Verdict::Violation,
             RecoveryOutcome::TooNew { .. } | RecoveryOutcome::InvalidRange => Verdict::Degraded,
             RecoveryOutcome::Failed(_) => Verdict::Failed,
         }
@@ -176,6 +181,25 @@ impl<P: Payload> Slot<P> {
         }
     }
 
+    /// From an agent: nothing follows the cursor, or its ids have fallen back.
+    fn judge_too_new(&mut self, newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
+        match (recovery.asked, recovery.head) {
+            (None, _) => Verdict::Violation,
+            (Some(_), head) if newest == head => {
+                // Live events may have come since it was asked.
+                let cursor = self.follow.cursor;
+                let level = self.follow.newest <= cursor;
+                if !level {
+                    // More has been seen, or announced, than the source has: a barren round (B18).
+                    self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
+                }
+                Verdict::Admit(Vec::new(), Commit { cursor, level, ..Commit::healed() })
+            }
+            (Some(_), head) if newest < head => Verdict::NewLife,
+            (Some(_), _) => Verdict::Violation,
+        }
+    }
+
     /// The reference takes an answer's events as they come; the cursor never falls (W-V1).
     fn judge_unchecked(
         &self,
@@ -202,16 +226,11 @@ impl<P: Payload> Slot<P> {
     }
 }
 
-/// From an agent: nothing follows the cursor, or its ids have fallen back.
-fn judge_too_new<P>(newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
-    match (recovery.asked, recovery.head) {
-        (None, _) => Verdict::Violation,
-        (Some(_), head) if newest == head => {
-            Verdict::Admit(Vec::new(), Commit { cursor: head, ..Commit::healed() })
-        }
-        (Some(_), head) if newest < head => Verdict::NewLife,
-        (Some(_), _) => Verdict::Violation,
-    }
+fn is_ascending<P: Payload>(runs: &[Run<P>]) -> bool {
+    runs.windows(2).all(|pair| match pair {
+        [a, b] => a.last() < b.first,
+        _ => true,
+    })
 }
 
 fn is_contiguous<P: Payload>(runs: &[Run<P>]) -> bool {

@@ -12,7 +12,7 @@
 //! | 5 | nothing handed over yet | no | yes | asked from the beginning, buffered; admitted if it begins the stream (B34), or if the source has shown that it cannot tell (B18) |
 //! | 6 | nothing handed over yet | no | no | admitted |
 //! | 7 | `h` + 1 | no | – | admitted |
-//! | 8 | higher | no | yes | reset and asked for the whole; with B4 asked for what is missing; buffered |
+//! | 8 | higher | no | yes | reset and asked for the whole; with B4 asked for what is missing; buffered; asked for in vain, a bounded number of rounds: the whole, then on across the hole (B18) |
 //! | 9 | higher | no | no | reset, then admitted |
 //!
 //! What needs more than one command waits for the first: the rest of the batch goes back to the front
@@ -172,7 +172,7 @@ impl<P: Payload> Slot<P> {
         }
         if self.follow.is_holding() {
             if cx.shared.policy.verify_life && self.follow.pending.contradicts(&run) {
-                return self.another_life(source, run, cx);
+                return self.another_life(source, run, true);
             }
             self.buffer(run, cx);
             return Judgement::Done;
@@ -223,11 +223,17 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Rows 8 and 9.
-    fn gap(&self, head: EventId, run: Run<P>, cx: &Context<'_, P>) -> Judgement<P> {
+    fn gap(&mut self, head: EventId, run: Run<P>, cx: &mut Context<'_, P>) -> Judgement<P> {
         let (expected, got) = (super::next_id(head).unwrap_or(head), run.first);
-        let first = if self.may_escalate() && self.is_given_up(cx) {
+        let given_up = self.is_given_up(cx);
+        let first = if given_up && self.may_escalate() {
             First::Escalate
-        } else if !self.can_ask() || self.is_given_up(cx) {
+        } else if given_up && self.can_show_state() {
+            // It has been asked for everything: what it showed stays, and is repaired later (B5).
+            self.note_skipped(Some(expected), got, cx);
+            self.arm_repair(cx);
+            return Judgement::Admit(run, Some(Base::Incomplete(TrustReason::Hole)));
+        } else if given_up || !self.can_ask() {
             First::ResetAndResume { expected, got }
         } else {
             match cx.shared.policy.gap_policy {
@@ -270,10 +276,15 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// Whether the source has a whole state to show that has not been asked for yet.
-    pub(super) fn may_escalate(&self) -> bool {
+    /// Whether the source can be asked for its whole state.
+    fn can_show_state(&self) -> bool {
         let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
-        agent && self.can_ask() && !self.follow.escalated
+        agent && self.can_ask()
+    }
+
+    /// Whether it has not been asked for it yet, because of the hole at hand.
+    pub(super) fn may_escalate(&self) -> bool {
+        self.can_show_state() && !self.follow.escalated
     }
 
     pub(super) fn escalate(&mut self, cx: &mut Context<'_, P>) {
@@ -342,8 +353,9 @@ impl<P: Payload> Slot<P> {
             Likeness::Same => beginning && self.follow.unverified,
             Likeness::Unknown => beginning,
         };
+        let proven = likeness != Likeness::Unknown;
         if new_life {
-            return self.another_life(source, run, cx);
+            return self.another_life(source, run, proven);
         }
         let in_a_row = match self.follow.fallen {
             Some((last, count)) if super::next_id(last) == Some(run.first) => count + 1,
@@ -354,8 +366,10 @@ impl<P: Payload> Slot<P> {
             cx.shared.stats.discard(reason, 1);
             return Judgement::Done;
         }
-        if !self.can_ask() {
-            return self.another_life(source, run, cx);
+        // An engine is asked with an overlap, and what it says is the proof. An agent that has passed
+        // the cursor meanwhile would simply go on.
+        if !self.can_ask() || (source.kind == SourceKind::Agent && !proven) {
+            return self.another_life(source, run, proven);
         }
         cx.shared.stats.discard(reason, 1);
         self.follow.fallen = None;
@@ -363,12 +377,13 @@ impl<P: Payload> Slot<P> {
     }
 
     /// The source is in another life, and `run` belongs to it: its beginning, or part of what it is
-    /// asked for.
-    fn another_life(&mut self, source: Source, run: Run<P>, _: &Context<'_, P>) -> Judgement<P> {
+    /// asked for. A beginning that may as well be a late repeat is no whole history: it is asked for,
+    /// too.
+    fn another_life(&mut self, source: Source, run: Run<P>, proven: bool) -> Judgement<P> {
         let beginning = run.first == source.first_id;
         // What was learned of the replay was the ended life's.
         self.follow.replay_blind = false;
-        let ask = !beginning && self.recoverable();
+        let ask = self.recoverable() && !(beginning && proven);
         Judgement::First(run, First::NewLife { ask })
     }
 

@@ -371,7 +371,8 @@ impl<P: Payload> Router<P> {
             self.slots.push(None);
             SlotId(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
         });
-        let cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id };
+        let others_bytes = self.shared.waiting_bytes;
+        let cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
         let slot = Slot::new(key, stored, &cx);
         if let Some(place) = self.slots.get_mut(id.0 as usize) {
             *place = Some(slot);
@@ -404,12 +405,13 @@ impl<P: Payload> Router<P> {
     ) {
         let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) else { return };
         let before = slot.waiting().1;
-        let mut cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id };
+        let others_bytes = self.shared.waiting_bytes.saturating_sub(before);
+        let mut cx =
+            Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
         step(slot, &mut cx);
         let after = slot.waiting().1;
         if before != after {
-            let others = self.shared.waiting_bytes.saturating_sub(before);
-            self.shared.waiting_bytes = others.saturating_add(after);
+            self.shared.waiting_bytes = others_bytes.saturating_add(after);
         }
         if slot.is_plainly_followed() {
             return;

@@ -117,4 +117,6 @@ pub(super) struct Context<'a, P> {
     pub(super) fx: &'a mut Effects<P>,
     pub(super) now: Timestamp,
     pub(super) slot: SlotId,
+    /// Bytes that wait on other ranks (B13).
+    pub(super) others_bytes: usize,
 }

@@ -2,7 +2,8 @@
 //!
 //! | answer | effect |
 //! |---|---|
-//! | ids fall, overlap, or do not end with what it says it covers | broke the rules |
+//! | ids fall, overlap, begin below what was asked, or do not end with what it says it covers | broke the rules |
+//! | covers less than what was followed | broke the rules |
 //! | asked for the whole, on probation | broke the rules: only a snapshot counts (B15) |
 //! | asked for the whole, the rank is empty | admitted from the last point at which the state was known |
 //! | asked for the whole, the rank is not, and it reaches a known point | replaces |
@@ -17,9 +18,9 @@ use super::super::purpose::Purpose;
 use super::super::recovery::Recovery;
 use super::super::shared::Context;
 use super::super::slot::{Commit, Slot};
-use super::{Verdict, end_of, from_known_point};
+use super::{Verdict, end_of, from_known_point, is_ascending};
 use crate::id::EventId;
-use crate::membership::Source;
+use crate::membership::{Source, SourceKind};
 use alloc::vec::Vec;
 
 impl<P: Payload> Slot<P> {
@@ -32,16 +33,18 @@ impl<P: Payload> Slot<P> {
         complete: bool,
         cx: &mut Context<'_, P>,
     ) -> Verdict<P> {
-        let ascends = runs.windows(2).all(|pair| match pair {
-            [a, b] => a.last() < b.first,
-            _ => true,
-        });
+        let ascends = is_ascending(&runs);
         let ends = runs.last().is_none_or(|end| !complete || Some(end.last()) == last);
-        if !ascends || !ends || recovery.purpose == Purpose::Probation {
+        let begins = runs.first().is_none_or(|first| recovery.asked <= Some(first.first));
+        if !ascends || !ends || !begins || recovery.purpose == Purpose::Probation {
             return Verdict::Violation;
         }
         if recovery.asked.is_none() {
             return self.judge_whole_range(source, runs, complete, cx);
+        }
+        if complete && last < recovery.head && source.kind == SourceKind::Agent {
+            // It covers less than what was followed when it was asked.
+            return Verdict::Violation;
         }
         let Some(cursor) = self.follow.cursor else {
             return self.judge_whole_range(source, runs, complete, cx);

@@ -37,7 +37,7 @@ use super::super::purpose::Purpose;
 use super::super::recovery::Recovery;
 use super::super::slot::{Commit, Slot};
 use super::super::trust::TrustReason;
-use super::{Verdict, end_of, from_known_point, from_last_clear};
+use super::{Verdict, end_of, from_known_point, from_last_clear, is_ascending};
 use crate::id::EventId;
 use crate::membership::Source;
 use alloc::vec::Vec;
@@ -50,6 +50,9 @@ impl<P: Payload> Slot<P> {
         runs: Vec<Run<P>>,
         complete: bool,
     ) -> Verdict<P> {
+        if !is_ascending(&runs) {
+            return Verdict::Violation;
+        }
         let (runs, complete) = tidied(runs, complete, recovery.asked);
         let whole_state = match recovery.purpose {
             Purpose::Repair | Purpose::Fault | Purpose::Probation => true,

@@ -49,7 +49,8 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// Something was accepted: the next fence begins with the shortest wait again.
+    /// Events were accepted, or another source begins: the next fence begins with the shortest wait
+    /// again. A reset that succeeds is not enough: what follows it may be refused every time.
     pub(super) const fn healed(&mut self) {
         self.heal_tries = 0;
     }

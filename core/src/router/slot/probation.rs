@@ -94,7 +94,10 @@ impl<P: Payload> Slot<P> {
             return;
         }
         if self.fence.is_some() {
-            // The clean-up reset is still refused: it is retried by itself (B1), and so is this.
+            // The clean-up reset is still refused: it is retried by itself (B1), and so is this. It is
+            // not the source that was rejected again.
+            let strikes = rejected.strikes.saturating_sub(1);
+            self.rejected = Some(Rejected { strikes, ..rejected });
             self.cool_down(rejected.generation, cx);
             return;
         }

@@ -98,9 +98,10 @@ impl<P: Payload> Slot<P> {
         cx: &Context<'_, P>,
     ) -> bool {
         let policy = &cx.shared.policy;
+        let in_all = cx.others_bytes.saturating_add(self.waiting().1);
         events > u64::from(policy.pending_events)
             || bytes > policy.pending_bytes
-            || (policy.refetch_overflow && cx.shared.waiting_bytes > policy.pending_bytes_total)
+            || (policy.refetch_overflow && in_all > policy.pending_bytes_total)
     }
 
     /// Keeps what waits behind an incomplete command within its limits: all of it goes and is fetched

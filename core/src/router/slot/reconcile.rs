@@ -143,9 +143,11 @@ impl<P: Payload> Slot<P> {
     /// The old state is gone, or none of this source's concern: takes the snapshot's word over. A source
     /// that a newer snapshot no longer wants is not begun with (B6).
     pub(super) fn apply(&mut self, wanted: Wanted, cx: &mut Context<'_, P>) {
+        if self.stored != Some(wanted.generation) {
+            self.healed();
+        }
         self.stored = Some(wanted.generation);
         self.lift_fence(cx);
-        self.healed();
         self.forgive(cx);
         self.start_fresh(cx);
         self.follow.replay_blind = false;

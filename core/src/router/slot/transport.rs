@@ -95,7 +95,10 @@ impl<P: Payload> Slot<P> {
             }
             self.boot = Some(boot);
         }
-        if !cx.shared.policy.check_tail || self.follow.is_holding() {
+        if !cx.shared.policy.check_tail {
+            return;
+        }
+        if self.follow.is_holding() {
             if let Some(last) = last.filter(|last| Some(*last) > self.follow.cursor) {
                 self.follow.saw(last);
             }
