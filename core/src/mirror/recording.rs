@@ -11,7 +11,9 @@ const KEPT: usize = 64 << 20;
 
 /// Why a recording cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("recording must begin before the mirror's first input; start it right after making the mirror")]
+#[error(
+    "recording must begin before the mirror's first input; start it right after making the mirror"
+)]
 pub struct RecordingTooLate;
 
 /// A recording in progress.
