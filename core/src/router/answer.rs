@@ -135,7 +135,7 @@ impl<P: Payload> Slot<P> {
             RecoveryOutcome::SnapshotFailed { .. } if policy.keep_on_failure => Verdict::Failed,
             RecoveryOutcome::SnapshotFailed { last } => Verdict::GoOn(last),
             RecoveryOutcome::TooNew { newest } if policy.verify_life => {
-                judge_too_new(newest, recovery)
+                judge_too_new(newest, recovery, self.follow.cursor)
             }
             RecoveryOutcome::InvalidRange if policy.keep_on_failure => Verdict::Violation,
             RecoveryOutcome::TooNew { .. } | RecoveryOutcome::InvalidRange => Verdict::Degraded,
@@ -202,10 +202,16 @@ impl<P: Payload> Slot<P> {
     }
 }
 
-/// From an agent: nothing follows the cursor, or its ids have fallen back.
-fn judge_too_new<P>(newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
+/// From an agent: nothing follows the cursor, or its ids have fallen back. `cursor` has moved on if
+/// live events were accepted meanwhile; it never moves back.
+fn judge_too_new<P>(
+    newest: Option<EventId>,
+    recovery: &Recovery,
+    cursor: Option<EventId>,
+) -> Verdict<P> {
     match (recovery.asked, recovery.head) {
         (None, _) => Verdict::Violation,
+        (Some(_), head) if newest == head && head != cursor => Verdict::Overtaken,
         (Some(_), head) if newest == head => {
             Verdict::Admit(Vec::new(), Commit { cursor: head, ..Commit::healed() })
         }
