@@ -54,6 +54,9 @@ impl<P: Payload> Slot<P> {
         if commit.cursor > self.follow.cursor {
             self.follow.barren_rounds = 0;
             self.follow.escalated = false;
+        } else if cx.shared.policy.bounded_rounds && self.follow.newest > commit.cursor {
+            // A whole state that does not reach what has been seen fills no hole either (B18).
+            self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
         }
         self.follow.cursor = commit.cursor;
         if self.is_outdated() {
