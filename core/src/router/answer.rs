@@ -135,12 +135,32 @@ impl<P: Payload> Slot<P> {
             RecoveryOutcome::SnapshotFailed { .. } if policy.keep_on_failure => Verdict::Failed,
             RecoveryOutcome::SnapshotFailed { last } => Verdict::GoOn(last),
             RecoveryOutcome::TooNew { newest } if policy.verify_life => {
-                judge_too_new(newest, recovery, self.follow.cursor)
+                self.judge_too_new(newest, recovery)
             }
             RecoveryOutcome::InvalidRange if policy.keep_on_failure => Verdict::Violation,
             RecoveryOutcome::TooNew { .. } | RecoveryOutcome::InvalidRange => Verdict::Degraded,
             RecoveryOutcome::Failed(_) => Verdict::Failed,
         }
+    }
+
+    /// From an agent: nothing follows the cursor, or its ids have fallen back. The cursor has moved on
+    /// if live events were accepted meanwhile; it never moves back.
+    fn judge_too_new(&mut self, newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
+        let (head, cursor) = (recovery.head, self.follow.cursor);
+        if recovery.asked.is_none() || newest > head {
+            return Verdict::Violation;
+        }
+        if newest < head {
+            return Verdict::NewLife;
+        }
+        if head != cursor {
+            return Verdict::Overtaken;
+        }
+        if self.follow.newest > cursor {
+            // What has been seen above it is nowhere to be had (B18).
+            self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
+        }
+        Verdict::Admit(Vec::new(), Commit { cursor, ..Commit::healed() })
     }
 
     fn carry_out(&mut self, query: QueryId, verdict: Verdict<P>, cx: &mut Context<'_, P>) {
@@ -199,24 +219,6 @@ impl<P: Payload> Slot<P> {
         };
         let commit = Commit { cursor: Some(cursor), base: known, ..Commit::healed() };
         Verdict::Admit(runs, commit)
-    }
-}
-
-/// From an agent: nothing follows the cursor, or its ids have fallen back. `cursor` has moved on if
-/// live events were accepted meanwhile; it never moves back.
-fn judge_too_new<P>(
-    newest: Option<EventId>,
-    recovery: &Recovery,
-    cursor: Option<EventId>,
-) -> Verdict<P> {
-    match (recovery.asked, recovery.head) {
-        (None, _) => Verdict::Violation,
-        (Some(_), head) if newest == head && head != cursor => Verdict::Overtaken,
-        (Some(_), head) if newest == head => {
-            Verdict::Admit(Vec::new(), Commit { cursor: head, ..Commit::healed() })
-        }
-        (Some(_), head) if newest < head => Verdict::NewLife,
-        (Some(_), _) => Verdict::Violation,
     }
 }
 
