@@ -228,6 +228,13 @@ impl<P: Payload> Slot<P> {
     }
 }
 
+fn is_ascending<P: Payload>(runs: &[Run<P>]) -> bool {
+    runs.windows(2).all(|pair| match pair {
+        [a, b] => a.last() < b.first,
+        _ => true,
+    })
+}
+
 fn is_contiguous<P: Payload>(runs: &[Run<P>]) -> bool {
     runs.windows(2).all(|pair| match pair {
         [a, b] => super::next_id(a.last()) == Some(b.first),
