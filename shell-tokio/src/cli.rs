@@ -1,6 +1,8 @@
 //! The `kvmirror` command line: which command, where its output goes, how it ends.
 
-use crate::commands::{CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, replay, serve};
+use crate::commands::{
+    CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, replay, serve,
+};
 use crate::demo::{self, DemoArgs};
 use crate::player::args::PlayArgs;
 use crate::player::command as play_command;

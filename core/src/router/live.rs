@@ -130,6 +130,12 @@ impl<P: Payload> Slot<P> {
                 Judgement::First(run, first) => (Some(run), first),
                 Judgement::Ends(first) => (None, first),
             };
+            if cx.shared.shut {
+                // Nobody is asked any more, and the removal that waits empties the rank anyhow.
+                let left = run.into_iter().chain(rest).count() as u64;
+                cx.shared.stats.discard(DiscardReason::Fenced, left);
+                break;
+            }
             self.put_back(instance, run.into_iter().chain(rest).collect());
             if collected.runs.is_empty() {
                 self.do_first(first, cx);
@@ -188,6 +194,10 @@ impl<P: Payload> Slot<P> {
     fn first(&mut self, source: Source, run: Run<P>, cx: &mut Context<'_, P>) -> Judgement<P> {
         let policy = &cx.shared.policy;
         let begins = run.first == source.first_id;
+        if begins && policy.split_domains && self.is_dirty() {
+            // What a cache owner kept through a lifecycle reset is not this beginning's (B32).
+            return Judgement::First(run, First::NewLife { ask: false });
+        }
         if begins && policy.optional_cursor {
             return Judgement::Admit(run, Some(Base::Known));
         }

@@ -287,6 +287,7 @@ impl<P: Payload> Router<P> {
     }
 
     /// Takes the time in and fires what is due; true when the machine is shut.
+    #[inline]
     fn enter(&mut self, now: Timestamp, fx: &mut Effects<P>) -> bool {
         if self.shared.shut {
             return true;
@@ -388,7 +389,8 @@ impl<P: Payload> Router<P> {
         step: impl FnOnce(&mut Slot<P>, &mut Context<'_, P>),
     ) {
         self.one_step(id, fx, step);
-        while !self.shared.shut
+        while !self.shared.permits.is_calm()
+            && !self.shared.shut
             && let Some(id) = self.shared.permits.grant(&self.shared.policy)
         {
             self.one_step(id, fx, |slot, cx| slot.permit_granted(cx));

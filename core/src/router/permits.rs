@@ -39,11 +39,8 @@ pub(super) struct Permits {
 impl Permits {
     /// Takes a permit if one is free and nobody waits for it already.
     pub(super) fn take(&mut self, lane: Lane, target: TargetId, policy: &Policy) -> bool {
-        let nobody_waits = if policy.fair_recovery {
-            self.waiting(lane).is_empty()
-        } else {
-            self.waiting_range.is_empty() && self.waiting_whole.is_empty()
-        };
+        let nobody_waits =
+            if policy.fair_recovery { self.waiting(lane).is_empty() } else { self.is_calm() };
         let free = nobody_waits && self.free(lane, policy) && self.may_ask(target, policy);
         if free {
             self.use_up(lane, target, policy);
@@ -77,11 +74,14 @@ impl Permits {
         self.waiting_whole.retain(|waiting| waiting.ticket != ticket);
     }
 
+    /// Whether nobody waits.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.waiting_range.is_empty() && self.waiting_whole.is_empty()
+    }
+
     /// Hands a free permit to whoever of those it could serve waits longest.
     pub(super) fn grant(&mut self, policy: &Policy) -> Option<SlotId> {
-        if self.waiting_range.is_empty() && self.waiting_whole.is_empty() {
-            return None;
-        }
         let next = [Lane::Range, Lane::Whole]
             .into_iter()
             .filter(|lane| self.free(*lane, policy))

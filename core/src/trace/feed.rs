@@ -95,7 +95,7 @@ impl Known {
                 rank: RankKey::new(line.worker.0, line.rank),
                 epoch: Epoch(line.epoch.0),
             }),
-            RouterInput::Tick(_) => return Ok(None),
+            RouterInput::Tick(_) => Input::Timeout,
             RouterInput::Shutdown(_) => Input::Shutdown,
         }))
     }

@@ -62,10 +62,6 @@ impl Traced for EventPayload {
 /// Call [`Recorder::header`] once, then for each call of the machine [`Recorder::input`] before it
 /// and [`Recorder::outputs`] after it, while the outputs are still in their buffer. The machine must
 /// be new when recording begins.
-///
-/// A replay fires each deadline at its own time and before any input at or after it. A recording is
-/// reproduced exactly when its host did so, too: before it feeds an input it fires every deadline
-/// that is due, each with the deadline as `now`.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     /// Always empty: targets are named by number.

@@ -111,8 +111,14 @@ fn events(run: &Run<EventPayload>, list: &mut Vec<TraceEvent>) {
 }
 
 impl<M: RouterMachine> Machine for RouterHost<M> {
+    /// The accepting host completes commands between two deadlines, so it fires them one by one. The
+    /// other one only feeds: the machine fires what is due before it takes an input, as it did when it
+    /// was recorded.
     fn deadline(&self) -> Option<u64> {
-        self.machine.next_deadline().map(|deadline| deadline.0)
+        match self.host {
+            Host::Accept => self.machine.next_deadline().map(|deadline| deadline.0),
+            Host::Manual => None,
+        }
     }
 
     fn fire(&mut self, at: u64, out: &mut Vec<Output>) -> Result<(), Refusal> {

@@ -5,6 +5,7 @@
 //! | ids fall, overlap, begin below what was asked, or do not end with what it says it covers | broke the rules |
 //! | covers less than what was followed | broke the rules |
 //! | asked for the whole, on probation | broke the rules: only a snapshot counts (B15) |
+//! | asked for the whole, and it has nothing at all | known to be empty; another life if the rank is not |
 //! | asked for the whole, the rank is empty | admitted from the last point at which the state was known |
 //! | asked for the whole, the rank is not, and it reaches a known point | replaces |
 //! | follows the cursor | admitted up to its first hole; what lies above waits |
@@ -84,7 +85,12 @@ impl<P: Payload> Slot<P> {
         cx: &mut Context<'_, P>,
     ) -> Verdict<P> {
         if runs.is_empty() {
-            return self.judge_nothing(complete);
+            return match (self.is_dirty(), complete) {
+                (false, _) => self.judge_nothing(complete),
+                // What is there came from somebody who did publish.
+                (true, true) => Verdict::NewLife,
+                (true, false) => Verdict::Failed,
+            };
         }
         let (runs, rest) = split_at_hole(runs, None);
         for run in rest {

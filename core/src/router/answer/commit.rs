@@ -54,8 +54,8 @@ impl<P: Payload> Slot<P> {
         if commit.cursor > self.follow.cursor {
             self.follow.barren_rounds = 0;
             self.follow.escalated = false;
-        } else if self.follow.newest > commit.cursor {
-            // It does not reach what is missing: a round in vain (B18).
+        } else if cx.shared.policy.bounded_rounds && self.follow.newest > commit.cursor {
+            // A whole state that does not reach what has been seen fills no hole either (B18).
             self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
         }
         self.follow.cursor = commit.cursor;

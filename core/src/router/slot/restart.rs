@@ -142,6 +142,11 @@ impl<P: Payload> Slot<P> {
         self.content == Content::Empty
     }
 
+    /// Whether the target may hold something of the rank that the router has put there.
+    pub(in crate::router) fn is_dirty(&self) -> bool {
+        self.content == Content::Dirty
+    }
+
     /// Swaps the target's state for these runs.
     pub(in crate::router) fn send_replace(
         &mut self,
