@@ -130,12 +130,6 @@ impl<P: Payload> Slot<P> {
                 Judgement::First(run, first) => (Some(run), first),
                 Judgement::Ends(first) => (None, first),
             };
-            if cx.shared.shut {
-                // Nobody is asked any more, and the removal that waits empties the rank anyhow.
-                let left = run.into_iter().chain(rest).count() as u64;
-                cx.shared.stats.discard(DiscardReason::Fenced, left);
-                break;
-            }
             self.put_back(instance, run.into_iter().chain(rest).collect());
             if collected.runs.is_empty() {
                 self.do_first(first, cx);

@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use kvmirror_core::id::EventId;
-use kvmirror_core::router::{Command, Run};
+use kvmirror_core::router::{Command, DiscardReason, Policy, Run};
 
 // rule: 5.3/S2-removed-first 5.3/S2-ascending
 #[test]
@@ -13,9 +13,9 @@ fn ranks_that_leave_come_first_then_the_others_ascending() {
     let reset: Vec<u64> = rig
         .commands
         .iter()
-        .map(|command| match command {
-            Command::Reset { rank, .. } => rank.worker.0,
-            other => panic!("{other:?}"),
+        .filter_map(|command| {
+            let Command::Reset { rank, .. } = command else { return None };
+            Some(rank.worker.0)
         })
         .collect();
     assert_eq!(reset, [2, 4, 1, 3]);
@@ -66,4 +66,30 @@ fn the_buffer_is_bounded_by_count_alone() {
     rig.done(true);
     let Some(Command::Admit { runs, .. }) = rig.commands.last() else { panic!("no admit") };
     assert_eq!(runs.len(), 10);
+}
+
+// rule: 5.7/S12-used-once
+#[test]
+fn a_tombstone_is_used_up_by_the_return() {
+    let mut rig = Rig::new(POLICY);
+    rig.view(&[(RANK, 1, Missing)]);
+    rig.view(&[]);
+    assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (1, 0));
+    rig.view(&[(RANK, 1, Missing)]);
+    assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (0, 1));
+}
+
+// rule: 9/O1 6.4/P1-limit
+#[test]
+fn what_waits_behind_a_command_has_a_limit_of_its_own() {
+    let mut rig = Rig::new(Policy { pending_events: 2, ..POLICY });
+    rig.view(&[(RANK, 0, LiveOnly(SOURCE))]);
+    rig.live(&[event(1)]);
+    let evicted = |rig: &Rig| rig.router.stats().discarded(DiscardReason::Evicted);
+    let batches = (2..=100_001).map(event).collect::<Vec<_>>();
+    batches.chunks(10_000).for_each(|batch| rig.live(batch));
+    assert_eq!((rig.rank().pending_events, evicted(&rig)), (100_000, 0));
+    // One more: the batch that waits longest goes, whole.
+    rig.live(&[event(100_002)]);
+    assert_eq!((rig.rank().pending_events, evicted(&rig)), (90_001, 10_000));
 }
