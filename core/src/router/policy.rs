@@ -45,8 +45,7 @@ pub struct Policy {
     pub attempt_slice: Micros,
     /// How long one recovery may take over all its attempts (B9).
     pub recovery_budget: Micros,
-    /// Events that wait, per rank: in the pending buffer, and with B13 again behind an incomplete
-    /// command, where the reference has a fixed limit of 100,000.
+    /// Events that wait, per rank: in the pending buffer, and again behind an incomplete command.
     pub pending_events: u32,
     /// Bytes that wait, per rank, likewise.
     pub pending_bytes: usize,

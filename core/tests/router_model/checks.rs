@@ -170,12 +170,11 @@ impl World {
         }
     }
 
-    /// Twice the limit, since both buffers have it, and one message that may just have come. Without B13
-    /// what waits behind a command has a limit that no run reaches.
+    /// Twice the limit, since both buffers have it, and one message that may just have come.
     fn check_limits(&mut self, view: &RankView) {
+        let events = 2 * u64::from(self.policy.pending_events) + LARGEST;
+        self.require(view.pending_events <= events, || format!("too much waits: {view:?}"));
         if self.policy.refetch_overflow {
-            let events = 2 * u64::from(self.policy.pending_events) + LARGEST;
-            self.require(view.pending_events <= events, || format!("too much waits: {view:?}"));
             let bytes = 2 * self.policy.pending_bytes + LARGEST as usize * EVENT_BYTES;
             self.require(view.pending_bytes <= bytes, || format!("B13: too much waits: {view:?}"));
         }

@@ -2,7 +2,7 @@
 
 use crate::rig::*;
 use kvmirror_core::id::EventId;
-use kvmirror_core::router::{Command, DiscardReason, Policy, Run};
+use kvmirror_core::router::{Command, Run};
 
 // rule: 5.3/S2-removed-first 5.3/S2-ascending
 #[test]
@@ -77,19 +77,4 @@ fn a_tombstone_is_used_up_by_the_return() {
     assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (1, 0));
     rig.view(&[(RANK, 1, Missing)]);
     assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (0, 1));
-}
-
-// rule: 9/O1 6.4/P1-limit
-#[test]
-fn what_waits_behind_a_command_has_a_limit_of_its_own() {
-    let mut rig = Rig::new(Policy { pending_events: 2, ..POLICY });
-    rig.view(&[(RANK, 0, LiveOnly(SOURCE))]);
-    rig.live(&[event(1)]);
-    let evicted = |rig: &Rig| rig.router.stats().discarded(DiscardReason::Evicted);
-    let batches = (2..=100_001).map(event).collect::<Vec<_>>();
-    batches.chunks(10_000).for_each(|batch| rig.live(batch));
-    assert_eq!((rig.rank().pending_events, evicted(&rig)), (100_000, 0));
-    // One more: the batch that waits longest goes, whole.
-    rig.live(&[event(100_002)]);
-    assert_eq!((rig.rank().pending_events, evicted(&rig)), (90_001, 10_000));
 }

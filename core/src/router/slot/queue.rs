@@ -5,10 +5,6 @@ use super::super::notice::DiscardReason;
 use super::super::shared::Context;
 use super::{Instance, Item, Slot};
 
-/// Events that wait behind an incomplete command where what is dropped is not fetched again: as many as
-/// a subscriber's socket holds in the reference (its receive high-water mark).
-const UNFETCHED_WAITING: u64 = 100_000;
-
 impl<P: Payload> Slot<P> {
     /// Puts an item behind what waits already, and works the slot off.
     pub(in crate::router) fn accept(&mut self, item: Item<P>, cx: &mut Context<'_, P>) {
@@ -109,13 +105,15 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Keeps what waits behind an incomplete command within its limits: all of it goes and is fetched
-    /// again, a clear apart (B13). In the reference the pending buffer's limit is not this queue's
-    /// (§6.4, §9): it holds what the sockets would; then the oldest go, and the gap shows later.
+    /// again, a clear apart (B13); in the reference the oldest go, and the gap shows later.
     fn bound_queue(&mut self, cx: &mut Context<'_, P>) {
-        if !cx.shared.policy.refetch_overflow {
-            self.evict_waiting(cx);
-        } else if self.is_over_limit(self.waiting_events, self.waiting_bytes, cx) {
+        if !self.is_over_limit(self.waiting_events, self.waiting_bytes, cx) {
+            return;
+        }
+        if cx.shared.policy.refetch_overflow {
             self.drop_waiting(cx);
+        } else {
+            self.evict_waiting(cx);
         }
     }
 
@@ -152,9 +150,9 @@ impl<P: Payload> Slot<P> {
         cx.shared.stats.discard(DiscardReason::OverLimit, dropped);
     }
 
-    /// Drops the batches that wait longest, whole, until the rest is within the limit.
+    /// Drops the batches that wait longest, whole, until the rest is within the limits.
     fn evict_waiting(&mut self, cx: &mut Context<'_, P>) {
-        while self.waiting_events > UNFETCHED_WAITING {
+        while self.is_over_limit(self.waiting_events, self.waiting_bytes, cx) {
             let Some(at) = self.queue.iter().position(|item| matches!(item, Item::Live { .. }))
             else {
                 break;
