@@ -249,7 +249,7 @@ impl World {
         }
         if let Some(before) = before {
             let after = self.standing();
-            let none = fx.commands().is_empty();
+            let none = fx.commands().len() == 0;
             self.require(none && before == after, || {
                 format!("S4, S6: {input:?} had an effect: {fx:?}, {before:?}, then {after:?}")
             });
@@ -258,7 +258,7 @@ impl World {
             self.carry_out(*done);
         }
         if let Input::Recovery(response) = &input {
-            let mut recalled = fx.commands().iter().filter_map(cancelled_by);
+            let mut recalled = fx.commands().filter_map(cancelled_by);
             if !self.shut && !recalled.any(|query| query == response.query) {
                 self.questions.retain(|open| open.query != response.query);
             }
@@ -297,7 +297,7 @@ impl World {
         for reply in fx.drain_replies() {
             self.replied(reply);
         }
-        let recalled: Vec<_> = fx.commands().iter().filter_map(cancelled_by).collect();
+        let recalled: Vec<_> = fx.commands().filter_map(cancelled_by).collect();
         for command in fx.drain_commands() {
             match command {
                 Command::Cancel { query } => {
