@@ -70,6 +70,7 @@ fn calibrate() -> f64 {
 
 fn main() {
     println!("calibration: {:.0} M mixing steps/s", calibrate());
+    membership();
     for ranks in [1, 8, 1_024] {
         for len in [1, 64] {
             let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(ranks, len)).collect();
@@ -80,6 +81,59 @@ fn main() {
             println!("router_{ranks}_ranks_runs_of_{len}_events: {events:.1} M events/s");
         }
     }
+}
+
+/// Microseconds a changed rank, and milliseconds a whole comparison, with 65,536 idle ranks.
+fn membership() {
+    const RANKS: u64 = 65_536;
+    let mut router: Router<Events> = Router::new(Policy::default()).expect("defaults are valid");
+    let mut fx = Effects::new();
+    let member = |rank: u64, generation| {
+        let source = Source {
+            publisher: PublisherId(rank),
+            target: None,
+            kind: SourceKind::Agent,
+            first_id: EventId(1),
+            boot: None,
+        };
+        let (generation, status) = (Generation(generation), RankStatus::Active(source));
+        MemberRank { key: RankKey::new(rank, 0), generation, status, ready: true }
+    };
+    let members = (0..RANKS).map(|rank| member(rank, 0));
+    let mut membership = Membership::new(members.collect()).expect("each rank once");
+    membership.begin_next();
+    router.handle_membership(&membership, Timestamp(0), &mut fx);
+    complete(&mut router, &mut fx, Timestamp(0));
+    let origin = Instant::now();
+    let named = |router: &mut Router<Events>, fx: &mut Effects<Events>, membership: &Membership| {
+        let began = cpu(origin);
+        router.handle_membership(membership, Timestamp(0), fx);
+        let spent = cpu(origin) - began;
+        complete(router, fx, Timestamp(0));
+        spent.as_secs_f64()
+    };
+    let rounds = f64::from(u32::try_from(ROUNDS).expect("small"));
+    for changed in [16, 4_096] {
+        let mut spent = 0.0;
+        for round in 1..=ROUNDS as u64 {
+            let mut next = membership.begin_next();
+            for nth in 0..changed {
+                let rank = (nth * 7_919 + round * 104_729) % RANKS;
+                next.set(member(rank, round + changed));
+            }
+            spent += named(&mut router, &mut fx, &membership);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let each = spent / rounds / changed as f64 * 1e6;
+        println!("membership_{changed}_changed_of_65536: {each:.2} us/rank");
+    }
+    let spent: f64 = (0..ROUNDS)
+        .map(|_| {
+            let whole = Membership::new(membership.ranks().copied().collect()).expect("as before");
+            named(&mut router, &mut fx, &whole)
+        })
+        .sum();
+    println!("membership_whole_of_65536: {:.2} ms", spent / rounds * 1e3);
 }
 
 /// Millions of batches a second.

@@ -148,6 +148,27 @@ impl<P: Payload> Slot<P> {
         }
     }
 
+    /// From an agent: nothing follows the cursor, or its ids have fallen back. The cursor has moved on
+    /// if live events were accepted meanwhile; it never moves back.
+    fn judge_too_new(&mut self, newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
+        let (head, cursor) = (recovery.head, self.follow.cursor);
+        if recovery.asked.is_none() || newest > head {
+            return Verdict::Violation;
+        }
+        if newest < head {
+            return Verdict::NewLife;
+        }
+        if head != cursor {
+            return Verdict::Overtaken;
+        }
+        let level = self.follow.newest <= cursor;
+        if !level {
+            // What has been seen above it is nowhere to be had (B18).
+            self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
+        }
+        Verdict::Admit(Vec::new(), Commit { cursor, level, ..Commit::healed() })
+    }
+
     fn carry_out(&mut self, query: QueryId, verdict: Verdict<P>, cx: &mut Context<'_, P>) {
         match verdict {
             Verdict::Admit(runs, commit) => self.finish_with(runs, commit, cx),
@@ -178,25 +199,6 @@ impl<P: Payload> Slot<P> {
                     self.attempt_failed(query, None, cx);
                 }
             }
-        }
-    }
-
-    /// From an agent: nothing follows the cursor, or its ids have fallen back.
-    fn judge_too_new(&mut self, newest: Option<EventId>, recovery: &Recovery) -> Verdict<P> {
-        match (recovery.asked, recovery.head) {
-            (None, _) => Verdict::Violation,
-            (Some(_), head) if newest == head => {
-                // Live events may have come since it was asked.
-                let cursor = self.follow.cursor;
-                let level = self.follow.newest <= cursor;
-                if !level {
-                    // More has been seen, or announced, than the source has: a barren round (B18).
-                    self.follow.barren_rounds = self.follow.barren_rounds.saturating_add(1);
-                }
-                Verdict::Admit(Vec::new(), Commit { cursor, level, ..Commit::healed() })
-            }
-            (Some(_), head) if newest < head => Verdict::NewLife,
-            (Some(_), _) => Verdict::Violation,
         }
     }
 

@@ -8,6 +8,7 @@ use super::recovery::From;
 use super::shared::Context;
 use super::slot::{Slot, Step};
 use super::timers::TimerKind;
+use crate::membership::SourceKind;
 
 impl<P: Payload> Slot<P> {
     /// Sets the timer of the next tail probe, if the source can be probed.
@@ -70,6 +71,19 @@ impl<P: Payload> Slot<P> {
         match self.follow.base {
             Base::Incomplete(_) => self.arm_repair(cx),
             Base::Known | Base::Establishing => {}
+        }
+    }
+
+    /// An agent can show its whole state at any time: as long as the rank lacks something, however
+    /// that came to be known, a repair is on its way (B5).
+    pub(super) fn repair_from_agent(&mut self, cx: &mut Context<'_, P>) {
+        let incomplete = matches!(self.follow.base, Base::Incomplete(_));
+        if !incomplete || self.follow.repair.is_some() || self.follow.recovery.is_some() {
+            return;
+        }
+        let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
+        if agent && self.fence.is_none() && !cx.shared.shut {
+            self.arm_repair(cx);
         }
     }
 

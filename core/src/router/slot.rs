@@ -244,6 +244,7 @@ impl<P: Payload> Slot<P> {
                 None => break,
             }
         }
+        self.repair_from_agent(cx);
         self.tell_trust(cx);
     }
 

@@ -131,7 +131,9 @@ impl World {
         let target = &self.ranks[rank].target;
         let (content, flawed) = (target.content, target.flawed);
         let agent = publisher.kind() == SourceKind::Agent;
-        let whole = if agent { !flawed } else { life.events.len() <= config.window && !damaged };
+        // What an engine has denied often enough is not asked for again (B18).
+        let reaches = life.events.len() <= config.window && !self.ranks[rank].lied;
+        let whole = agent || (reaches && !damaged);
         let asked = config.recoverable && (agent || config.window > 0);
         if asked {
             let level = view.cursor == newest;

@@ -190,6 +190,7 @@ impl World {
         if counts {
             self.ranks[rank].answered = Some((source, answer.life));
             self.ranks[rank].target.answered = true;
+            self.ranks[rank].lied |= twist.lies();
         }
         let failed = matches!(twist.words, Words::Failed(_)) || twist.other_boot;
         let tells = answer.boot.is_some() && !failed && !twist.foreign;

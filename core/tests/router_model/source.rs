@@ -114,6 +114,19 @@ impl Twist {
         foreign: false,
         other_boot: false,
     };
+
+    /// Whether it says other than what the source has, and does not say that it fails.
+    pub(crate) fn lies(self) -> bool {
+        let shape = match self.shape {
+            Shape::Whole | Shape::Cut(_) => false,
+            Shape::Hole(_) | Shape::Falling(_) | Shape::WrongLast(_) => true,
+        };
+        let words = match self.words {
+            Words::Fitting | Words::Failed(_) | Words::SnapshotFailed => false,
+            Words::InvalidRange | Words::TooNew(_) => true,
+        };
+        shape || words || self.age != Age::Now
+    }
 }
 
 impl Publisher {

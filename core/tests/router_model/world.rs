@@ -53,6 +53,8 @@ pub(crate) struct RankWorld {
     pub(crate) op: Option<Command<Part>>,
     /// `None`: not expected.
     pub(crate) place: Option<Place>,
+    /// A source of it has answered untruly.
+    pub(crate) lied: bool,
     /// The highest generation that it ever had.
     pub(crate) generation: u64,
     /// Its publishers, as indices.
@@ -114,6 +116,7 @@ impl World {
                 target: Target::new(),
                 op: None,
                 place: Some(Place { generation: 0, status: Status::Named(first), ready: true }),
+                lied: false,
                 generation: 0,
                 sources: (first..publishers.len()).collect(),
                 followed: None,

@@ -2,4 +2,9 @@
 //! `coverage.rs` holds scenarios and tests against it.
 
 mod coverage;
+mod diagnostics;
+mod initial;
+mod invariants;
+mod rig;
 mod scenarios;
+mod state;

@@ -1,4 +1,4 @@
-//! The scenarios that this folder adds hold; `coverage.rs` reads which rules they show.
+//! The scenarios of the reference profile hold; `coverage.rs` says which rules they show.
 
 use kvmirror_core::trace::{Mode, replay};
 use std::path::{Path, PathBuf};
@@ -24,19 +24,19 @@ pub(crate) fn all(name: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_rows_hold() {
-    let scenarios = all("rows");
-    assert!(!scenarios.is_empty(), "no scenarios");
-    let mut failed = 0;
-    for (name, text) in &scenarios {
-        assert!(
-            text.contains(&format!("\"name\":\"{name}\"")),
-            "{name} is called otherwise inside"
-        );
-        if let Err(failure) = replay(text, Mode::Check) {
-            failed += 1;
-            println!("{name}: {failure}\n");
+fn they_hold() {
+    for folder in ["rows", "reference/router"] {
+        let scenarios = all(folder);
+        assert!(!scenarios.is_empty(), "{folder} has no scenarios");
+        let mut failed = 0;
+        for (name, text) in &scenarios {
+            let named = text.contains(&format!("\"name\":\"{name}\""));
+            assert!(named, "{folder}/{name} is called otherwise inside");
+            if let Err(failure) = replay(text, Mode::Check) {
+                failed += 1;
+                println!("{folder}/{name}: {failure}\n");
+            }
         }
+        assert_eq!(failed, 0, "{failed} of {} scenarios in {folder} failed", scenarios.len());
     }
-    assert_eq!(failed, 0, "{failed} of {} scenarios failed", scenarios.len());
 }

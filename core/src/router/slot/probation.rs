@@ -19,8 +19,8 @@ use crate::id::Generation;
 enum Standing {
     /// Out until its generation changes (reference profile).
     Out,
-    /// Out until the timer fires.
-    CoolingDown(Timer),
+    /// Out until the timer fires; without one it has cooled down, and waits for its turn.
+    CoolingDown(Option<Timer>),
     /// It has been asked to show its state.
     OnTrial,
     /// It is followed again.
@@ -71,7 +71,8 @@ impl<P: Payload> Slot<P> {
         let standing = if policy.probation && !cx.shared.shut {
             let wait = policy.cool_down_base.doubled(strikes).min(policy.cool_down_max);
             let at = cx.now.after(cx.shared.jitter.around(wait));
-            Standing::CoolingDown(cx.shared.timers.set(at, cx.slot, TimerKind::CoolDown))
+            let timer = cx.shared.timers.set(at, cx.slot, TimerKind::CoolDown);
+            Standing::CoolingDown(Some(timer))
         } else {
             Standing::Out
         };
@@ -82,7 +83,7 @@ impl<P: Payload> Slot<P> {
     /// Forgets that the source was ever rejected.
     pub(super) fn forgive(&mut self, cx: &mut Context<'_, P>) {
         match self.rejected.take().map(|rejected| rejected.standing) {
-            Some(Standing::CoolingDown(timer)) => cx.shared.timers.cancel(&mut Some(timer)),
+            Some(Standing::CoolingDown(mut timer)) => cx.shared.timers.cancel(&mut timer),
             Some(Standing::Out | Standing::OnTrial | Standing::Acquitted) | None => {}
         }
     }
@@ -90,7 +91,9 @@ impl<P: Payload> Slot<P> {
     /// The source has cooled down.
     pub(super) fn begin_probation(&mut self, cx: &mut Context<'_, P>) {
         let (Some(rejected), Some(wanted)) = (self.rejected, self.wanted) else { return };
-        if !self.is_rejected(wanted.generation) {
+        // A later rejection has a cool-down of its own.
+        let due = matches!(rejected.standing, Standing::CoolingDown(None));
+        if !due || !self.is_rejected(wanted.generation) {
             return;
         }
         if self.fence.is_some() {
@@ -144,6 +147,9 @@ impl<P: Payload> Slot<P> {
 
     /// The cool-down timer fired.
     pub(in crate::router) fn cool_down_timer(&mut self, cx: &mut Context<'_, P>) {
+        if let Some(Rejected { standing: Standing::CoolingDown(timer), .. }) = &mut self.rejected {
+            *timer = None;
+        }
         self.accept(Item::Probation, cx);
     }
 

@@ -201,6 +201,10 @@ impl<P: Payload> Slot<P> {
             }
             Step::Resetting { then, .. } => then,
         };
+        if matches!(then, Then::GoOn { .. }) {
+            // The recovery has been answered: it ends here, and its end is told (§6.11).
+            self.finish_recovery(RecoveryEnd::Failed, cx);
+        }
         self.fence(TrustReason::TargetFault, cx);
         match then {
             Then::Apply(_)
