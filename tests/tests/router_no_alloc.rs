@@ -24,7 +24,7 @@ thread_local! {
 
 fn count(gone: usize, come: usize) {
     CALLS.with(|calls| calls.set(calls.get() + 1));
-    BYTES.with(|bytes| bytes.set((bytes.get() + come).wrapping_sub(gone)));
+    BYTES.with(|bytes| bytes.set(bytes.get().wrapping_add(come).wrapping_sub(gone)));
 }
 
 // SAFETY: every call goes to the system allocator unchanged; counting touches only thread-local
@@ -172,7 +172,7 @@ fn an_idle_rank_takes_less_than_a_kibibyte() {
         host.live(rank, 0);
     }
     host.fx = Effects::new();
-    let each = (BYTES.get() - before) / RANKS;
+    let each = BYTES.get().wrapping_sub(before) / RANKS;
     assert!((256..1_024).contains(&each), "{each} bytes a rank");
     assert_eq!(host.router.ranks().count(), RANKS);
 }

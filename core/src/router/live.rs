@@ -130,12 +130,6 @@ impl<P: Payload> Slot<P> {
                 Judgement::First(run, first) => (Some(run), first),
                 Judgement::Ends(first) => (None, first),
             };
-            if cx.shared.shut {
-                // Nobody is asked any more, and the removal that waits empties the rank anyhow.
-                let left = run.into_iter().chain(rest).count() as u64;
-                cx.shared.stats.discard(DiscardReason::Fenced, left);
-                break;
-            }
             self.put_back(instance, run.into_iter().chain(rest).collect());
             if collected.runs.is_empty() {
                 self.do_first(first, cx);
@@ -242,7 +236,9 @@ impl<P: Payload> Slot<P> {
             // It has been asked for everything: what it showed stays, and is repaired later (B5).
             self.note_skipped(Some(expected), got, cx);
             self.arm_repair(cx);
-            return Judgement::Admit(run, Some(Base::Incomplete(TrustReason::Hole)));
+            // Not only once it has been accepted: a reader may see it before.
+            self.follow.base = Base::Incomplete(TrustReason::Hole);
+            return Judgement::Admit(run, Some(self.follow.base));
         } else if given_up || !self.can_ask() {
             First::ResetAndResume { expected, got }
         } else {

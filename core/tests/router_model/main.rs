@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use profile::Profile;
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
+use proptest::test_runner::{FileFailurePersistence, TestError, TestRunner};
 use steps::{Case, End, case};
 use world::World;
 
@@ -66,11 +66,12 @@ fn check(profile: Profile) {
     let config = ProptestConfig {
         cases: asked.unwrap_or(CASES),
         source_file: Some(file!()),
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         max_shrink_iters: 20_000,
         ..ProptestConfig::default()
     };
     let outcome = TestRunner::new(config).run(&case(profile), |case| {
-        std::fs::write(format!("/tmp/case-{profile:?}"), format!("{case:?}")).expect("tmp");
+        std::fs::write(format!("/tmp/mdl/case-{profile:?}"), format!("{case:?}")).expect("tmp");
         let mut world = World::new(&case, false);
         play(&mut world, &case);
         world.breach.map_or(Ok(()), |breach| Err(TestCaseError::fail(breach)))

@@ -38,12 +38,15 @@ impl World {
                 }
             }
             Step::Stranger { watermark } => self.stranger(*watermark),
-            Step::Rebirth { rank, who, noticed } => {
+            Step::Rebirth { rank, who, noticed, unseen } => {
                 let Some(source) = self.source(*rank, *who) else { return };
                 if *noticed {
                     self.transport(source, TransportChange::Lost);
                 }
                 self.publishers[source].begin_life();
+                for change in unseen {
+                    self.publishers[source].publish(&[(*change, false)]);
+                }
             }
             Step::Transport { rank, who, back } => {
                 let Some(source) = self.source(*rank, *who) else { return };

@@ -54,7 +54,8 @@ pub(crate) enum Step {
     Deliver { rank: usize, who: Who, which: usize },
     Repeat { rank: usize, who: Who, which: usize },
     Stranger { watermark: bool },
-    Rebirth { rank: usize, who: Who, noticed: bool },
+    /// A new life, which has published something before anybody hears of it.
+    Rebirth { rank: usize, who: Who, noticed: bool, unseen: Vec<Change> },
     Transport { rank: usize, who: Who, back: bool },
     Watermark { rank: usize, who: Who, behind: usize },
     Answer { which: usize, twist: Twist },
@@ -239,8 +240,9 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (rank(), who(), 0usize..12)
             .prop_map(|(rank, who, which)| Step::Repeat { rank, who, which }),
         1 => any::<bool>().prop_map(|watermark| Step::Stranger { watermark }),
-        5 => (rank(), who(), any::<bool>())
-            .prop_map(|(rank, who, noticed)| Step::Rebirth { rank, who, noticed }),
+        6 => (rank(), who(), any::<bool>(), prop::collection::vec(change(), 0..9)).prop_map(
+            |(rank, who, noticed, unseen)| Step::Rebirth { rank, who, noticed, unseen }
+        ),
         10 => (rank(), who(), flag(0.7))
             .prop_map(|(rank, who, back)| Step::Transport { rank, who, back }),
         12 => (rank(), who(), prop_oneof![6 => Just(0usize), 1 => 1usize..4])

@@ -14,9 +14,9 @@ fn said(rig: &mut Rig) -> Vec<Notice> {
 }
 
 fn trust_told(notices: &[Notice]) -> Vec<(Trust, Trust, Option<TrustReason>)> {
-    let trust = |notice: &Notice| match *notice {
-        Notice::Trust { from, to, reason, .. } => Some((from, to, reason)),
-        _ => None,
+    let trust = |notice: &Notice| {
+        let Notice::Trust { from, to, reason, .. } = *notice else { return None };
+        Some((from, to, reason))
     };
     notices.iter().filter_map(trust).collect()
 }
@@ -31,9 +31,9 @@ fn batches_that_nobody_takes() {
     rig.live_from(SOURCE, Origin::Foreign, &[event(1)]);
     let reasons: Vec<DiscardReason> = said(&mut rig)
         .into_iter()
-        .map(|notice| match notice {
-            Notice::Discarded { reason, messages: 1, .. } => reason,
-            other => panic!("{other:?}"),
+        .filter_map(|notice| {
+            let Notice::Discarded { reason, messages: 1, .. } = notice else { return None };
+            Some(reason)
         })
         .collect();
     assert_eq!(reasons, [DiscardReason::InactivePublisher, DiscardReason::Foreign]);
@@ -76,9 +76,9 @@ fn gaps_and_repeats() {
     said(&mut rig);
     let gaps = rig.router.stats().gaps;
     rig.live(&[event(6)]);
-    let gap = said(&mut rig).into_iter().find_map(|notice| match notice {
-        Notice::Gap { expected, got, .. } => Some((expected, got)),
-        _ => None,
+    let gap = said(&mut rig).into_iter().find_map(|notice| {
+        let Notice::Gap { expected, got, .. } = notice else { return None };
+        Some((expected, got))
     });
     assert_eq!(gap, Some((EventId(4), EventId(6))));
     assert_eq!(rig.router.stats().gaps, gaps + 1);
@@ -102,9 +102,9 @@ fn failed_attempts_and_what_they_end_in() {
     said(&mut rig);
     rig.answer(RecoveryOutcome::Failed(QueryFailure::Refused));
     let failed = |notices: Vec<Notice>| {
-        let failed = |notice| match notice {
-            Notice::QueryFailed { attempt, failure, .. } => Some((attempt, failure)),
-            _ => None,
+        let failed = |notice| {
+            let Notice::QueryFailed { attempt, failure, .. } = notice else { return None };
+            Some((attempt, failure))
         };
         notices.into_iter().find_map(failed)
     };
@@ -117,9 +117,9 @@ fn failed_attempts_and_what_they_end_in() {
     assert_eq!(rig.now.since(kvmirror_core::time::Timestamp::ZERO), Micros(30_200_000));
     assert_eq!(failed(said(&mut rig)), Some((2, None)));
     rig.done(true);
-    let recovered = said(&mut rig).into_iter().find_map(|notice| match notice {
-        Notice::Recovered { end, .. } => Some(end),
-        _ => None,
+    let recovered = said(&mut rig).into_iter().find_map(|notice| {
+        let Notice::Recovered { end, .. } = notice else { return None };
+        Some(end)
     });
     assert_eq!(recovered, Some(RecoveryEnd::Failed));
     assert_eq!(rig.router.stats().recoveries(RecoveryEnd::Failed), 1);
@@ -135,9 +135,9 @@ fn holes_that_a_degraded_end_leaves_are_named() {
     rig.answer(RecoveryOutcome::InvalidRange);
     let skipped: Vec<(u64, u64)> = said(&mut rig)
         .into_iter()
-        .filter_map(|notice| match notice {
-            Notice::Skipped { first, last, .. } => Some((first.0, last.0)),
-            _ => None,
+        .filter_map(|notice| {
+            let Notice::Skipped { first, last, .. } = notice else { return None };
+            Some((first.0, last.0))
         })
         .collect();
     assert_eq!(skipped, [(3, 4), (6, 8)]);

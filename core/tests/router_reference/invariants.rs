@@ -243,9 +243,11 @@ impl Play {
             .rig
             .notices
             .drain(..)
-            .filter_map(|notice| match notice {
-                Notice::Reset { rank, cause: ResetCause::Corrupt } => Some(rank),
-                _ => None,
+            .filter_map(|notice| {
+                let Notice::Reset { rank, cause: ResetCause::Corrupt } = notice else {
+                    return None;
+                };
+                Some(rank)
             })
             .collect();
         for command in std::mem::take(&mut self.rig.commands) {

@@ -13,9 +13,9 @@ fn ranks_that_leave_come_first_then_the_others_ascending() {
     let reset: Vec<u64> = rig
         .commands
         .iter()
-        .map(|command| match command {
-            Command::Reset { rank, .. } => rank.worker.0,
-            other => panic!("{other:?}"),
+        .filter_map(|command| {
+            let Command::Reset { rank, .. } = command else { return None };
+            Some(rank.worker.0)
         })
         .collect();
     assert_eq!(reset, [2, 4, 1, 3]);
@@ -66,4 +66,15 @@ fn the_buffer_is_bounded_by_count_alone() {
     rig.done(true);
     let Some(Command::Admit { runs, .. }) = rig.commands.last() else { panic!("no admit") };
     assert_eq!(runs.len(), 10);
+}
+
+// rule: 5.7/S12-used-once
+#[test]
+fn a_tombstone_is_used_up_by_the_return() {
+    let mut rig = Rig::new(POLICY);
+    rig.view(&[(RANK, 1, Missing)]);
+    rig.view(&[]);
+    assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (1, 0));
+    rig.view(&[(RANK, 1, Missing)]);
+    assert_eq!((rig.router.tombstones(), rig.router.ranks().count()), (0, 1));
 }

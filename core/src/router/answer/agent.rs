@@ -68,7 +68,12 @@ impl<P: Payload> Slot<P> {
             self.follow.saw(last);
         }
         let cursor = runs.last().map_or(cursor, Run::last);
-        let commit = Commit { cursor: Some(cursor), unfinished: !complete, ..Commit::healed() };
+        let commit = Commit {
+            cursor: Some(cursor),
+            unfinished: !complete,
+            level: complete && !barren,
+            ..Commit::healed()
+        };
         Verdict::Admit(runs, commit)
     }
 

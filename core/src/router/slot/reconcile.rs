@@ -120,11 +120,13 @@ impl<P: Payload> Slot<P> {
 
     /// What a reset between two sources concerns: a lifecycle change of one agent spares what a cache
     /// owner holds, a change of publisher does not (B32); nor does an engine, whose stream says of
-    /// both or of neither.
+    /// both or of neither, or an agent that cannot be asked what its owner dropped meanwhile.
     fn scope_of(&self, selected: Option<Source>, cx: &Context<'_, P>) -> Scope {
         let same = match (self.binding, selected) {
             (Some(binding), Some(selected)) => {
-                binding.source.publisher == selected.publisher && selected.kind == SourceKind::Agent
+                binding.source.publisher == selected.publisher
+                    && selected.kind == SourceKind::Agent
+                    && selected.target.is_some()
             }
             (Some(_) | None, _) => false,
         };
