@@ -1,9 +1,18 @@
 //! Shapes of lines: what is read, what is refused.
 
 use super::super::TraceEvent;
+use super::super::config::{MembershipConfig, RouterConfig};
 use super::super::input::RouterInput;
+use super::strategies::{membership_input, output, router_input};
 use crate::id::EventId;
-use alloc::string::ToString;
+use crate::membership::MembershipPolicy;
+use crate::router::Policy;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use proptest::prelude::*;
+use serde_json::Value;
 
 fn event(text: &str) -> Result<TraceEvent, alloc::string::String> {
     serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string())
@@ -110,5 +119,46 @@ fn inputs_that_contradict_themselves_are_refused() {
     ] {
         let error = serde_json::from_str::<RouterInput>(text).expect_err(text).to_string();
         assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+/// The page that describes the format.
+const PAGE: &str = include_str!("../../../../docs/trace-format.md");
+
+/// The keys of an object, at any depth, that are not on the page.
+fn undocumented(value: &Value) -> Vec<String> {
+    let mut open = vec![value];
+    let mut missing = Vec::new();
+    while let Some(value) = open.pop() {
+        if let Value::Object(object) = value {
+            let named = |key: &&String| {
+                PAGE.contains(&format!("`{key}`")) || PAGE.contains(&format!("\"{key}\""))
+            };
+            missing.extend(object.keys().filter(|key| !named(key)).cloned());
+            open.extend(object.values());
+        } else if let Value::Array(list) = value {
+            open.extend(list);
+        }
+    }
+    missing
+}
+
+proptest! {
+    #[test]
+    fn everything_that_can_be_written_is_documented(
+        input in router_input(),
+        membership in membership_input(),
+        output in output(),
+    ) {
+        let values = [
+            serde_json::to_value(&input),
+            serde_json::to_value(&membership),
+            serde_json::to_value(&output),
+            serde_json::to_value(RouterConfig::from(&Policy::HARDENED)),
+            serde_json::to_value(MembershipConfig::from(&MembershipPolicy::HARDENED)),
+        ];
+        for value in values {
+            prop_assert_eq!(undocumented(&value.unwrap()), Vec::<String>::new());
+        }
     }
 }
