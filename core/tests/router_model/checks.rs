@@ -2,14 +2,15 @@
 //! every input.
 
 use kvmirror_core::id::Epoch;
+use kvmirror_core::membership::RankStatus;
 use kvmirror_core::router::{Command, Input, Origin, RankView, Run, Trust};
 
-use crate::history::{EVENT_BYTES, Part};
+use crate::history::{EVENT_BYTES, Part, State};
 use crate::profile::Profile;
 use crate::world::{Question, Touches, World};
 
 /// Events of the largest message.
-const LARGEST: u64 = 5;
+const LARGEST: usize = 5;
 /// Timers that one rank may have set at a time: one of each kind.
 const TIMERS: usize = 5;
 
@@ -154,7 +155,7 @@ impl World {
         }
         let bytes: usize = views.iter().map(|view| view.pending_bytes).sum();
         if self.policy.refetch_overflow {
-            let slack = views.len() * (LARGEST as usize) * EVENT_BYTES;
+            let slack = views.len() * LARGEST * EVENT_BYTES;
             let limit = self.policy.pending_bytes_total + slack;
             self.require(bytes <= limit, || format!("B13: {bytes} bytes wait in all"));
         }
@@ -164,18 +165,36 @@ impl World {
                 // W-S9: another activation, perhaps without a barrier.
                 self.ranks[rank].followed = view.publisher;
                 self.ranks[rank].target.last_live = None;
+                self.hear_advertisement(rank);
             }
             self.check_limits(&view);
             self.check_trust(&view);
         }
     }
 
+    /// An activation knows the boot id that its source was advertised with (B17).
+    fn hear_advertisement(&mut self, rank: usize) {
+        let (Some(source), Some(entry)) = (self.selected(rank), self.told.get(self.ranks[rank].key))
+        else {
+            return;
+        };
+        let boot = match entry.status {
+            RankStatus::Active(source) => source.boot,
+            RankStatus::Missing | RankStatus::Ambiguous => None,
+        };
+        let lives = &self.publishers[source].lives;
+        let life = lives.iter().position(|life| Some(life.boot) == boot);
+        if let (Some(life), true) = (life, self.ranks[rank].followed.is_some()) {
+            self.ranks[rank].target.heard.insert((source, life));
+        }
+    }
+
     /// Twice the limit, since both buffers have it, and one message that may just have come.
     fn check_limits(&mut self, view: &RankView) {
-        let events = 2 * u64::from(self.policy.pending_events) + LARGEST;
+        let events = 2 * u64::from(self.policy.pending_events) + LARGEST as u64;
         self.require(view.pending_events <= events, || format!("too much waits: {view:?}"));
         if self.policy.refetch_overflow {
-            let bytes = 2 * self.policy.pending_bytes + LARGEST as usize * EVENT_BYTES;
+            let bytes = 2 * self.policy.pending_bytes + LARGEST * EVENT_BYTES;
             self.require(view.pending_bytes <= bytes, || format!("B13: too much waits: {view:?}"));
         }
     }
@@ -221,7 +240,7 @@ impl World {
         self.require(place == cursor, || {
             format!("exact, but the target is at {place:?}: {view:?}")
         });
-        let truth = target.at.map_or(Some(Default::default()), |at| {
+        let truth = target.at.map_or(Some(State::EMPTY), |at| {
             self.publishers[at.source].lives[at.life].truth_at(at.id)
         });
         self.require(truth == Some(target.content), || {

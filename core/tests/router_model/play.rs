@@ -7,6 +7,7 @@ use kvmirror_core::time::{Micros, Timestamp};
 
 use crate::checks::op_of;
 use crate::history::Part;
+use crate::profile::Profile;
 use crate::source::{Message, Twist, Words};
 use crate::steps::{Fate, Member, Pass, Step, Who};
 use crate::target::{Position, Target};
@@ -173,16 +174,21 @@ impl World {
         }
         let last = publisher.life().as_it_was(behind).newest();
         let (id, boot) = (publisher.id(), publisher.boot());
-        self.feed(Input::Watermark(Watermark { publisher: id, last, boot }));
-        let (rank, life) = (self.publishers[source].rank, self.publishers[source].lives.len() - 1);
-        if boot.is_some()
-            && self.ranks[rank].op.is_none()
+        let (rank, life) = (publisher.rank, publisher.lives.len() - 1);
+        let believes = self.ranks[rank].op.is_none()
             && self.view(rank).is_some_and(|view| {
                 view.publisher == Some(id) && view.trust.answers() && view.cursor.is_some()
-            })
-        {
-            self.ranks[rank].target.heard.insert((source, life));
+            });
+        let heard = self.ranks[rank].target.heard_of(source);
+        self.feed(Input::Watermark(Watermark { publisher: id, last, boot }));
+        if boot.is_none() || !believes || self.shut {
+            return;
         }
+        if self.profile == Profile::Hardened && heard.is_some_and(|heard| heard != life) {
+            let resets = matches!(self.ranks[rank].op, Some(Command::Reset { .. }));
+            self.require(resets, || format!("B17: {boot:?} says {last:?}, {heard:?} was known"));
+        }
+        self.ranks[rank].target.heard.insert((source, life));
     }
 
     pub(crate) fn answer(&mut self, question: Question, twist: Twist) {
@@ -210,7 +216,12 @@ impl World {
             let convicted = matches!(self.ranks[rank].op, Some(Command::Reset { .. }));
             self.require(convicted, || format!("S6: a foreign answer to {question:?}"));
         }
-        if tells && self.view(rank).is_some_and(|view| view.cursor.is_some()) {
+        let other = question.known.is_some_and(|known| known != answer.life);
+        if tells && other && self.profile == Profile::Hardened {
+            let resets = matches!(self.ranks[rank].op, Some(Command::Reset { .. }));
+            self.require(resets, || format!("B17: {:?} answers {question:?}", answer.boot));
+        }
+        if tells && !other {
             self.ranks[rank].target.heard.insert((source, answer.life));
         }
     }

@@ -129,6 +129,11 @@ impl Target {
         self.at = Some(Position { source: event.source, life: event.life, id: event.id });
     }
 
+    /// The life of `source` whose boot id has been heard.
+    pub(crate) fn heard_of(&self, source: usize) -> Option<usize> {
+        self.heard.iter().find(|(of, _)| *of == source).map(|(_, life)| *life)
+    }
+
     /// Empties it, as far as `scope` says.
     pub(crate) fn reset(&mut self, scope: Scope) {
         let owner = match scope {

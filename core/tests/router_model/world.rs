@@ -42,6 +42,8 @@ pub(crate) struct Question {
     pub(crate) source: usize,
     pub(crate) target: TargetId,
     pub(crate) start: Option<EventId>,
+    /// The life whose boot id the machine knew when it asked, as far as the world can tell.
+    pub(crate) known: Option<usize>,
 }
 
 /// One rank, as the world sees it.
@@ -223,6 +225,13 @@ impl World {
         }
         let touches = self.touches(&input);
         if let (Input::Membership(membership), false) = (&input, self.shut) {
+            for rank in &mut self.ranks {
+                // Whatever differs may bind the rank anew, perhaps without a barrier.
+                if membership.get(rank.key) != self.told.get(rank.key) {
+                    rank.followed = None;
+                    rank.target.heard.clear();
+                }
+            }
             self.told = membership.clone();
         }
         let before = (touches == Touches::Nothing).then(|| self.standing());
@@ -310,7 +319,8 @@ impl World {
                 Command::Query { query, rank, publisher, target, start } => {
                     let rank = self.rank_of(rank);
                     let source = usize::try_from(publisher.0 - 1).expect("small");
-                    let question = Question { query, rank, source, target, start };
+                    let known = self.ranks[rank].target.heard_of(source);
+                    let question = Question { query, rank, source, target, start, known };
                     self.check_question(question, recalled.contains(&query));
                     self.questions.push(question);
                 }

@@ -167,9 +167,9 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Keeps the digests of runs that leave; returns how many ids they cover, and what they make of
-    /// the base.
+    /// the base: a clear of everything makes it known, unless ids are skipped behind it.
     fn remember(&mut self, runs: &[Run<P>], mut base: Option<Base>) -> (u64, Option<Base>) {
-        let mut ids = 0;
+        let (mut ids, mut cleared) = (0, None);
         let first_id = self.binding.map(|binding| binding.source.first_id);
         for run in runs {
             ids += u64::from(run.len.get());
@@ -179,8 +179,13 @@ impl<P: Payload> Slot<P> {
                 self.follow.anchors.forget_recent();
             }
             let known = base.unwrap_or(self.follow.base) == Base::Known;
-            if run.damaged && known {
-                base = Some(Base::Incomplete(TrustReason::Damaged));
+            let hole = cleared.is_some_and(|next| next != Some(run.first));
+            if known && run.clears != Clears::Everything && (hole || run.damaged) {
+                let reason = if hole { TrustReason::Hole } else { TrustReason::Damaged };
+                base = Some(Base::Incomplete(reason));
+            }
+            if cleared.is_some() || run.clears == Clears::Everything {
+                cleared = Some(super::super::next_id(run.last()));
             }
             self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
         }
