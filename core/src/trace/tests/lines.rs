@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-fn event(text: &str) -> Result<TraceEvent, alloc::string::String> {
+fn event(text: &str) -> Result<TraceEvent, String> {
     serde_json::from_str(text).map_err(|error: serde_json::Error| error.to_string())
 }
 
