@@ -59,9 +59,10 @@ impl<P: Payload> Slot<P> {
             cx.shared.stats.stale_replies += 1;
             return;
         }
-        let asked = self.follow.recovery.and_then(|recovery| recovery.boot).or(self.boot);
+        // What has been learned since it was asked counts as well.
+        let known = self.follow.recovery.and_then(|recovery| recovery.boot).or(self.boot);
         let other_boot = cx.shared.policy.check_boot
-            && matches!((asked, boot), (Some(asked), Some(boot)) if asked != boot);
+            && matches!((known, boot), (Some(known), Some(boot)) if known != boot);
         let answer = match (outcome, origin) {
             _ if other_boot => Answer::OtherBoot,
             // A refusal in other words (B33).

@@ -174,7 +174,8 @@ impl World {
 
     /// An activation knows the boot id that its source was advertised with (B17).
     fn hear_advertisement(&mut self, rank: usize) {
-        let (Some(source), Some(entry)) = (self.selected(rank), self.told.get(self.ranks[rank].key))
+        let (Some(source), Some(entry)) =
+            (self.selected(rank), self.told.get(self.ranks[rank].key))
         else {
             return;
         };

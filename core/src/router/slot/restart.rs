@@ -179,8 +179,9 @@ impl<P: Payload> Slot<P> {
                 self.follow.anchors.forget_recent();
             }
             let known = base.unwrap_or(self.follow.base) == Base::Known;
-            let hole = cleared.is_some_and(|next| next != Some(run.first));
-            if known && run.clears != Clears::Everything && (hole || run.damaged) {
+            let follows = run.clears == Clears::Everything || cleared == Some(Some(run.first));
+            let hole = cleared.is_some() && !follows;
+            if known && (hole || run.damaged) {
                 let reason = if hole { TrustReason::Hole } else { TrustReason::Damaged };
                 base = Some(Base::Incomplete(reason));
             }
