@@ -141,7 +141,10 @@ impl Host {
                     self.ops.insert(op, rank);
                 }
                 Command::Query { query, rank, .. } => {
-                    assert!(!self.queries.values().any(|asked| *asked == rank), "two queries: {rank}");
+                    assert!(
+                        !self.queries.values().any(|asked| *asked == rank),
+                        "two queries: {rank}"
+                    );
                     self.queries.insert(query, rank);
                 }
                 Command::Cancel { query } => {
@@ -230,8 +233,7 @@ fn input(bytes: &mut Bytes<'_>, host: &mut Host, membership: &mut Membership) ->
             Input::Completion(Completion { op: host.op(bytes), ok: bytes.below(8) > 0, flaw })
         }
         19 => {
-            let change =
-                if bytes.flag() { TransportChange::Lost } else { TransportChange::Back };
+            let change = if bytes.flag() { TransportChange::Lost } else { TransportChange::Back };
             Input::Transport(bytes.publisher(), change)
         }
         20 => Input::TargetFault(TargetFault {

@@ -249,7 +249,7 @@ impl<P: Payload> Slot<P> {
     }
 
     /// Takes one item up; see the table above.
-    fn run(&mut self, item: Item<P>, cx: &mut Context<'_, P>) {
+    pub(super) fn run(&mut self, item: Item<P>, cx: &mut Context<'_, P>) {
         match item {
             Item::Reconcile => self.reconcile(cx),
             Item::Live { instance, runs } => self.take_live(instance, runs, cx),

@@ -8,7 +8,12 @@ use super::{Instance, Item, Slot};
 impl<P: Payload> Slot<P> {
     /// Puts an item behind what waits already, and works the slot off.
     pub(in crate::router) fn accept(&mut self, item: Item<P>, cx: &mut Context<'_, P>) {
-        self.enqueue(item, cx);
+        if self.is_at_rest() {
+            // Nothing to wait for: the queue of an idle rank takes no memory.
+            self.run(item, cx);
+        } else {
+            self.enqueue(item, cx);
+        }
         self.pump(cx);
     }
 
