@@ -1,24 +1,26 @@
 //! Speed of the router machine alone: one live batch and the completion of its admit.
 //!
-//! Prints `name: value unit` lines, medians of nine rounds. A run of 1 event is a raw engine's
+//! Prints `name: value unit` lines, medians of nine rounds on the thread's CPU clock, so that they hold
+//! on a busy machine; and a calibration, dependent mixing steps per CPU microsecond, to compare
+//! machines by. A run of 1 event is a raw engine's
 //! message; a run of 64 is a batch of event ids. Ranks take turns, so that each step finds another
 //! slot.
 #![allow(clippy::print_stdout, clippy::float_arithmetic, reason = "a benchmark reports figures")]
 
 use kvmirror_core::id::{EventId, Generation, PublisherId, RankKey};
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::{
-    Command, Completion, Effects, LiveBatch, MemberRank, Membership, Origin, Payload, Policy,
-    RankStatus, Router, Run, Runs, Source,
+    Clears, Command, Completion, Effects, LiveBatch, Origin, Payload, Policy, Router, Run, Runs,
 };
 use kvmirror_core::time::Timestamp;
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 9;
-const BATCHES: u64 = 1 << 20;
+const BATCHES: u64 = 1 << 21;
 
 /// Shared, as a decoded message is.
 #[derive(Clone, Debug)]
@@ -36,7 +38,39 @@ impl Payload for Events {
     }
 }
 
+/// CPU time of this thread where the system tells it, else wall time since `origin`.
+fn cpu(origin: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let nanos = told.ok().and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| origin.elapsed(), Duration::from_nanos)
+}
+
+/// One step of splitmix64.
+const fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Millions of dependent mixing steps a second: the best of five.
+fn calibrate() -> f64 {
+    const STEPS: u32 = 20_000_000;
+    let origin = Instant::now();
+    let rates = (0..5).map(|_| {
+        let began = cpu(origin);
+        let mut x = 1_u64;
+        for _ in 0..STEPS {
+            x = mix(x.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        }
+        black_box(x);
+        f64::from(STEPS) / 1e6 / (cpu(origin) - began).as_secs_f64()
+    });
+    rates.fold(0.0, f64::max)
+}
+
 fn main() {
+    println!("calibration: {:.0} M mixing steps/s", calibrate());
+    membership();
     for ranks in [1, 8, 1_024] {
         for len in [1, 64] {
             let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(ranks, len)).collect();
@@ -49,38 +83,98 @@ fn main() {
     }
 }
 
+/// Microseconds a changed rank, and milliseconds a whole comparison, with 65,536 idle ranks.
+fn membership() {
+    const RANKS: u64 = 65_536;
+    let mut router: Router<Events> = Router::new(Policy::default()).expect("defaults are valid");
+    let mut fx = Effects::new();
+    let member = |rank: u64, generation| {
+        let source = Source {
+            publisher: PublisherId(rank),
+            target: None,
+            kind: SourceKind::Agent,
+            first_id: EventId(1),
+            boot: None,
+        };
+        let (generation, status) = (Generation(generation), RankStatus::Active(source));
+        MemberRank { key: RankKey::new(rank, 0), generation, status, ready: true }
+    };
+    let members = (0..RANKS).map(|rank| member(rank, 0));
+    let mut membership = Membership::new(members.collect()).expect("each rank once");
+    membership.begin_next();
+    router.handle_membership(&membership, Timestamp(0), &mut fx);
+    complete(&mut router, &mut fx, Timestamp(0));
+    let origin = Instant::now();
+    let named = |router: &mut Router<Events>, fx: &mut Effects<Events>, membership: &Membership| {
+        let began = cpu(origin);
+        router.handle_membership(membership, Timestamp(0), fx);
+        let spent = cpu(origin) - began;
+        complete(router, fx, Timestamp(0));
+        spent.as_secs_f64()
+    };
+    let rounds = f64::from(u32::try_from(ROUNDS).expect("small"));
+    for changed in [16, 4_096] {
+        let mut spent = 0.0;
+        for round in 1..=ROUNDS as u64 {
+            let mut next = membership.begin_next();
+            for nth in 0..changed {
+                let rank = (nth * 7_919 + round * 104_729) % RANKS;
+                next.set(member(rank, round + changed));
+            }
+            spent += named(&mut router, &mut fx, &membership);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate")]
+        let each = spent / rounds / changed as f64 * 1e6;
+        println!("membership_{changed}_changed_of_65536: {each:.2} us/rank");
+    }
+    let spent: f64 = (0..ROUNDS)
+        .map(|_| {
+            let whole = Membership::new(membership.ranks().copied().collect()).expect("as before");
+            named(&mut router, &mut fx, &whole)
+        })
+        .sum();
+    println!("membership_whole_of_65536: {:.2} ms", spent / rounds * 1e3);
+}
+
 /// Millions of batches a second.
 fn round(ranks: u64, len: u32) -> f64 {
     let mut router = Router::new(Policy::default()).expect("defaults are valid");
     let mut fx = Effects::new();
     let membership = (0..ranks).map(|rank| {
-        let source = Source { publisher: PublisherId(rank), target: None, first_id: EventId(0) };
+        let source = Source {
+            publisher: PublisherId(rank),
+            target: None,
+            kind: SourceKind::Agent,
+            first_id: EventId(0),
+            boot: None,
+        };
         let status = RankStatus::Active(source);
-        MemberRank { key: RankKey::new(rank, 0), generation: Generation(0), status }
+        MemberRank { key: RankKey::new(rank, 0), generation: Generation(0), status, ready: true }
     });
     let membership = Membership::new(membership.collect()).expect("each rank once");
     router.handle_membership(&membership, Timestamp(0), &mut fx);
     complete(&mut router, &mut fx, Timestamp(0));
     let events = Events(Arc::from([0_u8; 64]), len);
     let width = NonZeroU32::new(len).expect("not empty");
-    let started = Instant::now();
+    let origin = Instant::now();
+    let began = cpu(origin);
     for batch in 0..BATCHES {
         let first = batch / ranks * u64::from(len);
         let run = Run {
             first: EventId(first),
             len: width,
-            clear: false,
+            clears: Clears::Nothing,
             damaged: false,
             digest: NonZeroU64::new(batch + 1),
             payload: events.clone(),
         };
         let publisher = PublisherId(batch % ranks);
         let runs = Runs::from_buf([run]);
-        let live = LiveBatch { publisher, origin: Origin::Own, runs };
+        let live = LiveBatch { publisher, seq: None, origin: Origin::Own, runs };
         router.handle_live(live, Timestamp(batch), &mut fx);
         complete(&mut router, &mut fx, Timestamp(batch));
     }
-    let spent = started.elapsed().as_secs_f64();
+    let spent = (cpu(origin) - began).as_secs_f64();
     assert_eq!(router.stats().admitted, BATCHES * u64::from(len), "all was in order");
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let millions = BATCHES as f64 / 1e6;
@@ -90,16 +184,12 @@ fn round(ranks: u64, len: u32) -> f64 {
 
 fn complete(router: &mut Router<Events>, fx: &mut Effects<Events>, now: Timestamp) {
     fx.drain_notices().for_each(drop);
-    let mut ops: smallvec::SmallVec<[_; 4]> = fx
-        .drain_commands()
-        .filter_map(|command| match command {
+    while let Some(command) = fx.next_command() {
+        match command {
             Command::Admit { op, .. } | Command::Replace { op, .. } | Command::Reset { op, .. } => {
-                Some(op)
+                router.handle_completion(Completion { op, ok: true, flaw: None }, now, fx);
             }
-            Command::Query { .. } | Command::Cancel { .. } => None,
-        })
-        .collect();
-    for op in ops.drain(..) {
-        router.handle_completion(Completion { op, ok: true, flaw: None }, now, fx);
+            Command::Query { .. } | Command::Cancel { .. } => {}
+        }
     }
 }

@@ -35,6 +35,16 @@ id! {
     PublisherId(u64)
 }
 id! {
+    /// One run of the process behind a source, chosen at random when it starts: another value on any
+    /// channel means another incarnation (rule B17).
+    BootId(u64)
+}
+id! {
+    /// Names a membership snapshot, so that the next one can say what it changes. Unique within one
+    /// sequence of snapshots.
+    SnapshotId(u64)
+}
+id! {
     /// Cumulative count of a rank's reset-relevant membership changes. Any difference to the last
     /// applied value means "reset before accepting anything".
     Generation(u64)
@@ -50,7 +60,7 @@ id! {
     EventId(u64)
 }
 id! {
-    /// One emitted reset, admit or replace; strictly increasing over the life of a router.
+    /// One emitted reset, admit or replace. Opaque: never two incomplete ones alike, no order.
     OpId(u64)
 }
 id! {

@@ -15,7 +15,10 @@ pub mod event;
 pub mod hash;
 pub mod id;
 pub mod index;
+pub mod membership;
 pub mod mirror;
 pub mod router;
 pub mod time;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod wire;

@@ -1,6 +1,8 @@
 //! The `kvmirror` command line: which command, where its output goes, how it ends.
 
-use crate::commands::{CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, serve};
+use crate::commands::{
+    CommandError, EXIT_FAILED, EXIT_FOUND, decode, mirror, predict, replay, serve,
+};
 use crate::demo::{self, DemoArgs};
 use crate::player::args::PlayArgs;
 use crate::player::command as play_command;
@@ -36,6 +38,7 @@ enum Command {
     Decode(decode::DecodeArgs),
     Mirror(mirror::MirrorArgs),
     Predict(predict::PredictArgs),
+    Replay(replay::ReplayArgs),
 }
 
 /// Reads the arguments of this process and does what they say.
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
         Command::Decode(args) => offline(&mut ui, |out, ui| decode::run(args, out, ui)),
         Command::Mirror(args) => offline(&mut ui, |out, ui| mirror::run(args, out, ui)),
         Command::Predict(args) => offline(&mut ui, |out, ui| predict::run(args, out, ui)),
+        Command::Replay(args) => offline(&mut ui, |out, ui| replay::run(args, out, ui)),
     };
     result.unwrap_or_else(|error| {
         ui.line(&format!("error: {error}"));
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_command_documents_its_exit_codes() {
-        for name in ["demo", "serve", "play", "decode", "mirror", "predict"] {
+        for name in ["demo", "serve", "play", "decode", "mirror", "predict", "replay"] {
             let mut cli = Cli::command();
             let command = cli.find_subcommand_mut(name).expect("a command");
             let help = command.render_long_help().to_string();

@@ -15,6 +15,7 @@ pub use follow::FollowConfig;
 pub use source::SourceConfig;
 
 use crate::http::HttpOptions;
+use crate::record::RecordOptions;
 use crate::registry::{Registration, Registry, RegistryError, RegistryLimits};
 use core::net::SocketAddr;
 use kvmirror_core::router::Trust;
@@ -55,6 +56,9 @@ pub struct ServeConfig {
     /// `[[source]]`: ranks that are followed from the start. Default none.
     #[serde(rename = "source")]
     pub sources: Vec<SourceConfig>,
+    /// Where to record to: of the command line only, since each run wants a file of its own.
+    #[serde(skip)]
+    pub record: Option<RecordOptions>,
 }
 
 impl Default for ServeConfig {
@@ -67,6 +71,7 @@ impl Default for ServeConfig {
             max_registrations: RegistryLimits::default().registrations,
             follow: FollowConfig::default(),
             sources: Vec::new(),
+            record: None,
         }
     }
 }

@@ -16,6 +16,7 @@ mod view;
 pub use call::RankRow;
 
 use crate::backend::{Backend, BackendError, Query, QueryAnswer, WorkerInfo};
+use crate::record::{RecordError, RecordOptions, Recording};
 use crate::registry::{
     Registered, Registration, RegistryLimits, Unregistered, Unregistration, WorkerFilter,
 };
@@ -24,7 +25,7 @@ use crate::transport::{SubscribeOptions, Transport};
 use call::Call;
 use kvmirror_core::id::RankKey;
 use kvmirror_core::index::ResidentBlock;
-use kvmirror_core::mirror::{Mirror, MirrorOptions};
+use kvmirror_core::mirror::{Mirror, MirrorOptions, RecordingTooLate};
 use kvmirror_core::router::PolicyError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +48,23 @@ pub struct FollowerOptions {
     pub replay: ReplayLimits,
     /// Messages that all readers together may be ahead of the loop.
     pub ingress_messages: IngressMessages,
+    /// Where to record what the machine is fed and what it wants, if at all.
+    pub record: Option<RecordOptions>,
+}
+
+/// Why a follower cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowerError {
+    /// A limit is zero that must not be.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The recording's file cannot be made.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The machine has been fed already.
+    #[error(transparent)]
+    RecordingTooLate(#[from] RecordingTooLate),
 }
 
 /// Room of the queue between the readers and the loop; at least 1.
@@ -72,17 +90,24 @@ impl Follower {
     /// `random` supplies the randomness of publisher ids and the seed of the jitter.
     ///
     /// # Errors
-    /// [`PolicyError`] when a limit is zero that must not be.
+    /// [`FollowerError`]; nothing has been started then.
     pub fn start<T: Transport>(
         transport: T,
         mut options: FollowerOptions,
         mut random: impl FnMut() -> u64 + Send + Sync + 'static,
-    ) -> Result<(Self, JoinHandle<()>), PolicyError> {
+    ) -> Result<(Self, JoinHandle<()>), FollowerError> {
         options.mirror.policy.seed = random();
-        let mirror = Mirror::new(options.mirror)?;
+        let mut mirror = Mirror::new(options.mirror)?;
+        let recording = match &options.record {
+            Some(record) => {
+                mirror.record("serve", record.payloads)?;
+                Some(Recording::start(record)?)
+            }
+            None => None,
+        };
         let (calls, called) = mpsc::channel(CALLS_WAITING);
         let follower = Self { calls, stopping: Arc::default() };
-        let running = run::Running::new(transport, options, mirror, random);
+        let running = run::Running::new(transport, options, mirror, recording, random);
         Ok((follower, tokio::spawn(running.run(called))))
     }
 

@@ -37,6 +37,7 @@ pub mod http;
 pub mod metrics;
 pub mod offline;
 pub mod player;
+pub mod record;
 pub mod registry;
 pub mod replay;
 pub mod serve;

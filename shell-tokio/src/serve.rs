@@ -2,11 +2,10 @@
 
 use crate::backend::{Backend, BackendError};
 use crate::config::{ConfigError, ServeConfig};
-use crate::follower::{Follower, FollowerOptions, IngressMessages};
+use crate::follower::{Follower, FollowerError, FollowerOptions, IngressMessages};
 use crate::http;
 use crate::transport::zeromq::ZeroMq;
 use kvmirror_core::mirror::MirrorOptions;
-use kvmirror_core::router::PolicyError;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -23,9 +22,9 @@ pub enum ServeError {
     /// The configuration contradicts itself.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A limit is zero that must not be.
+    /// The follower cannot start.
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Follower(#[from] FollowerError),
     /// The HTTP address cannot be bound.
     #[error(
         "cannot listen on {address}: {source}; choose another `listen` address or stop its owner"
@@ -81,6 +80,7 @@ impl Service {
             subscribe: config.follow.subscribe_options(""),
             replay: config.follow.replay_limits(),
             ingress_messages: IngressMessages(config.follow.ingress_messages as usize),
+            record: config.record.clone(),
         };
         let (follower, running) = Follower::start(ZeroMq, options, random())?;
         for registration in registrations {

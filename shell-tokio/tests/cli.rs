@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -262,4 +262,104 @@ fn help_and_version() {
     for command in ["play", "decode", "mirror", "predict", "Exit codes:"] {
         assert!(out.contains(command), "{command}");
     }
+}
+
+const TRACE: &str = r#"{"kvmirror_trace":1,"machine":"membership","name":"one"}
+# A comment.
+{"at":0,"in":{"expect":{"workers":[{"worker":1,"first_rank":0,"ranks":1}]}}}
+{"out":{"snapshot":{"endpoint":"resolved","ranks":[{"worker":1,"rank":0,"generation":0,"status":"missing"}]}}}
+"#;
+
+#[test]
+fn replay_prints_what_the_machine_does() {
+    let dir = TempDir::new().expect("a directory");
+    let trace = file(&dir, "a.jsonl", TRACE);
+    let (code, out, err) = run(&["replay"], &[&trace, &trace]);
+    let snapshot = TRACE.lines().last().expect("a line");
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(out, format!("{snapshot}\n{snapshot}\n"));
+}
+
+#[test]
+fn replay_compares_and_counts() {
+    let dir = TempDir::new().expect("a directory");
+    let good = file(&dir, "good.jsonl", TRACE);
+    let other = TRACE.replace("\"generation\":0", "\"generation\":7");
+    let other = file(&dir, "other.jsonl", &other);
+    for mode in ["--check", "--exact"] {
+        let (code, out, err) = run(&["replay", mode], &[&good, &good]);
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "2 passed, 0 failed\n", ""));
+        let (code, out, _) = run(&["replay", mode], &[&good, &other, &good]);
+        assert_eq!(code, 1);
+        assert!(out.ends_with("2 passed, 1 failed\n"), "{out}");
+        let place = format!("{}:4: ", other.display());
+        assert!(out.starts_with(&place), "{out}");
+        for part in ["expected  {\"out\"", "got       {\"out\"", "the last steps:"] {
+            assert!(out.contains(part), "{out}");
+        }
+        let (code, out, _) = run(&["replay", mode, "--json"], &[&good, &other]);
+        let verdict: Value = serde_json::from_str(&out).expect("one object");
+        assert_eq!((code, &verdict["passed"], &verdict["failed"]), (1, &json!(1), &json!(1)));
+        assert_eq!(verdict["failures"][0]["line"], 4);
+    }
+}
+
+#[test]
+fn replay_tells_a_trace_that_it_does_not_understand() {
+    let dir = TempDir::new().expect("a directory");
+    let good = file(&dir, "good.jsonl", TRACE);
+    let typo = file(&dir, "typo.jsonl", &TRACE.replace("\"ranks\":1", "\"rank\":1"));
+    let missing = dir.path().join("missing.jsonl");
+    let (code, out, _) = run(&["replay", "--check"], &[&typo, &missing, &good]);
+    assert_eq!(code, 2);
+    assert!(out.contains("typo.jsonl:3: column "), "{out}");
+    assert!(out.contains("unknown field `rank`") && out.contains("missing.jsonl: "), "{out}");
+    assert!(out.ends_with("1 passed, 2 failed\n"), "{out}");
+    for (mode, path) in [("--rewrite", &typo), ("--rewrite", &missing)] {
+        let (code, _, err) = run(&["replay", mode], &[path]);
+        assert_eq!(code, 2);
+        assert!(err.contains(&*path.to_string_lossy()), "{err}");
+    }
+    assert_eq!(run(&["replay"], &[&typo]).0, 2);
+    assert_eq!(run(&["replay"], &[]).0, 2);
+    assert_eq!(run(&["replay", "--check", "--exact"], &[&good]).0, 2);
+    assert_eq!(run(&["replay", "--json"], &[&good]).0, 2);
+    assert_eq!(
+        fs::read_to_string(&typo).expect("text"),
+        TRACE.replace("\"ranks\":1", "\"rank\":1")
+    );
+}
+
+#[test]
+fn replay_rewrites_files_in_place() {
+    let dir = TempDir::new().expect("a directory");
+    let good = file(&dir, "good.jsonl", TRACE);
+    let bare: String = TRACE.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let bare = file(&dir, "bare.jsonl", &bare);
+    let (code, out, err) = run(&["replay", "--rewrite"], &[&good, &bare]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(
+        err.contains("good.jsonl: unchanged") && err.contains("bare.jsonl: rewritten"),
+        "{err}"
+    );
+    for path in [&good, &bare] {
+        assert_eq!(fs::read_to_string(path).expect("text"), TRACE);
+    }
+    assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 2, "nothing is left beside");
+}
+
+#[test]
+fn replay_reads_standard_input() {
+    let mut child = command(&["replay", "--rewrite", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let bare: String = TRACE.lines().take(3).map(|line| format!("{line}\n")).collect();
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(bare.as_bytes()).expect("it reads");
+    drop(stdin);
+    let Output { status, stdout, .. } = child.wait_with_output().expect("it ends");
+    assert!(status.success());
+    assert_eq!(String::from_utf8(stdout).expect("UTF-8"), TRACE);
 }

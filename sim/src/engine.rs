@@ -8,7 +8,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use kvmirror_core::id::EventId;
-use kvmirror_core::router::{Payload, Run};
+use kvmirror_core::router::{Clears, Payload, Run};
 
 /// What a message changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,7 +60,7 @@ impl Message {
         Run {
             first: EventId(self.seq),
             len: NonZeroU32::MIN,
-            clear: self.clears(),
+            clears: if self.clears() { Clears::Everything } else { Clears::Nothing },
             damaged: self.damaged,
             digest: NonZeroU64::new(((self.life as u64) << 32) + self.seq + 1),
             payload: self,

@@ -3,7 +3,7 @@
 
 use crate::event::{BatchRank, EventBatch, EventView, SkipReason};
 use crate::id::{EventId, Rank};
-use crate::router::{Origin, Payload, Run};
+use crate::router::{Clears, Origin, Payload, Run};
 use crate::wire::{DecodeError, Decoder, SourceIdentity};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -22,6 +22,8 @@ const POOLED_BYTES: usize = 64 << 10;
 pub(super) struct Message {
     payload: Vec<u8>,
     events: EventBatch,
+    /// Whether a recording may show it.
+    shown: bool,
 }
 
 /// A shared message: the payload type of the router machine. A raw engine's message is one id.
@@ -52,6 +54,22 @@ impl Payload for MessageRef {
     }
 }
 
+#[cfg(feature = "trace")]
+impl crate::trace::Traced for MessageRef {
+    fn content(&self, _index: u32) -> crate::trace::Content {
+        use core::fmt::Write;
+        if !self.0.shown {
+            return crate::trace::Content::Hidden;
+        }
+        let mut digits = alloc::string::String::with_capacity(2 * self.0.payload.len());
+        for byte in &self.0.payload {
+            // Writing to a text cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        crate::trace::Content::Bytes(digits)
+    }
+}
+
 /// What reading a message told.
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -65,11 +83,18 @@ pub(super) struct Reading {
 pub(super) struct Reader {
     decoder: Decoder,
     free: Vec<Arc<Message>>,
+    show: bool,
 }
 
 impl Reader {
     pub(super) const fn new(decoder: Decoder) -> Self {
-        Self { decoder, free: Vec::new() }
+        Self { decoder, free: Vec::new(), show: false }
+    }
+
+    /// Whether recordings may show what messages say.
+    #[cfg(feature = "trace")]
+    pub(super) const fn show_payloads(&mut self, show: bool) {
+        self.show = show;
     }
 
     /// Reads one message of the source registered as `rank`.
@@ -89,6 +114,7 @@ impl Reader {
         }
         let mut error = None;
         if let Some(message) = Arc::get_mut(&mut shared) {
+            message.shown = self.show;
             error = self.decoder.decode(payload, identity, &mut message.events).err();
             message.payload.clear();
             if error.is_some() {
@@ -105,7 +131,7 @@ impl Reader {
         let run = Run {
             first: seq,
             len: NonZeroU32::MIN,
-            clear: events.has_full_clear(),
+            clears: if events.has_full_clear() { Clears::Everything } else { Clears::Nothing },
             damaged: error.is_some() || loses_meaning(events),
             digest: Some(NonZeroU64::new(xxh3_64(payload)).unwrap_or(NonZeroU64::MIN)),
             payload: MessageRef(shared),

@@ -25,21 +25,32 @@
 
 mod counts;
 mod message;
+#[cfg(feature = "trace")]
+mod recording;
 mod sources;
 
 pub use counts::SourceCounts;
+#[cfg(feature = "trace")]
+pub use recording::RecordingTooLate;
 pub use sources::SourceFacts;
 
 use crate::id::{EventId, OpId, PublisherId, QueryId, RankKey, TargetId};
 use crate::index::{Applied, DomainId, Index, IndexError, IndexLimits, ResetScope};
 use crate::router::{
-    Command, Completion, Effects, Flaw, LiveBatch, Notice, Origin, Policy, PolicyError,
-    QueryFailure, RankView, RecoveryOutcome, RecoveryResponse, Router, Runs, TransportChange,
+    Command, Completion, Effects, Flaw, Input, LiveBatch, Notice, Origin, Policy, PolicyError,
+    QueryFailure, RankView, RecoveryOutcome, RecoveryResponse, Router, Run, Runs, Scope,
+    TransportChange,
 };
 use crate::time::Timestamp;
 use crate::wire::{DecodeError, Decoder, Limits};
+#[cfg(feature = "trace")]
+use alloc::collections::VecDeque;
+#[cfg(feature = "trace")]
+use alloc::string::String;
 use alloc::vec::Vec;
 use message::{MessageRef, Reader};
+#[cfg(feature = "trace")]
+use recording::Recording;
 use sources::Sources;
 
 /// Diagnostics kept for a host that does not take them.
@@ -139,10 +150,14 @@ pub struct Mirror {
     reader: Reader,
     sources: Sources,
     fx: Effects<MessageRef>,
-    commands: Vec<Command<MessageRef>>,
     requests: Vec<Request>,
     notices: Vec<Notice>,
     notices_dropped: u64,
+    #[cfg(feature = "trace")]
+    recording: Option<Recording>,
+    /// Commands that a recording has written and that wait to be carried out.
+    #[cfg(feature = "trace")]
+    waiting: VecDeque<Command<MessageRef>>,
 }
 
 impl Mirror {
@@ -157,10 +172,13 @@ impl Mirror {
             reader: Reader::new(Decoder::new(options.decode)),
             sources: Sources::default(),
             fx: Effects::new(),
-            commands: Vec::new(),
             requests: Vec::new(),
             notices: Vec::new(),
             notices_dropped: 0,
+            #[cfg(feature = "trace")]
+            recording: None,
+            #[cfg(feature = "trace")]
+            waiting: VecDeque::new(),
         })
     }
 
@@ -219,8 +237,7 @@ impl Mirror {
     }
 
     fn transport(&mut self, publisher: PublisherId, change: TransportChange, now: Timestamp) {
-        self.router.handle_transport(publisher, change, now, &mut self.fx);
-        self.settle(now);
+        self.feed(Input::Transport(publisher, change), now);
     }
 
     /// One live message.
@@ -243,9 +260,8 @@ impl Mirror {
             (Origin::Own, None) => Received::Read,
         };
         let runs = Runs::from_buf([reading.run]);
-        let batch = LiveBatch { publisher, origin: reading.origin, runs };
-        self.router.handle_live(batch, now, &mut self.fx);
-        self.settle(now);
+        let batch = LiveBatch { publisher, seq: None, origin: reading.origin, runs };
+        self.feed(Input::Live(batch), now);
         received
     }
 
@@ -278,18 +294,17 @@ impl Mirror {
                     }
                     runs.push(reading.run);
                 }
-                RecoveryOutcome::Events { runs, complete: end == AnswerEnd::Complete }
+                let last = runs.last().map(Run::last);
+                RecoveryOutcome::Events { runs, last, complete: end == AnswerEnd::Complete }
             }
         };
-        let response = RecoveryResponse { query, origin, outcome };
-        self.router.handle_recovery(response, now, &mut self.fx);
-        self.settle(now);
+        let response = RecoveryResponse { query, origin, boot: None, outcome };
+        self.feed(Input::Recovery(response), now);
     }
 
     /// Time has passed; to be called when [`Mirror::next_deadline`] is reached.
     pub fn timeout(&mut self, now: Timestamp) {
-        self.router.handle_timeout(now, &mut self.fx);
-        self.settle(now);
+        self.feed(Input::Timeout, now);
     }
 
     /// When [`Mirror::timeout`] has something to do.
@@ -344,31 +359,88 @@ impl Mirror {
     }
 
     fn tell_membership(&mut self, now: Timestamp) {
-        let membership = self.sources.membership();
-        self.router.handle_membership(&membership, now, &mut self.fx);
+        #[cfg(feature = "trace")]
+        if let Some(recording) = &mut self.recording {
+            recording.input(now, &Input::Membership(self.sources.membership().clone()));
+        }
+        self.router.handle_membership(self.sources.membership(), now, &mut self.fx);
+        self.told();
         self.settle(now);
+    }
+
+    /// Gives the machine an input and carries out what it wants.
+    fn feed(&mut self, input: Input<MessageRef>, now: Timestamp) {
+        self.hand_in(input, now);
+        self.settle(now);
+    }
+
+    fn hand_in(&mut self, input: Input<MessageRef>, now: Timestamp) {
+        #[cfg(feature = "trace")]
+        if let Some(recording) = &mut self.recording {
+            recording.input(now, &input);
+        }
+        self.router.handle(input, now, &mut self.fx);
+        self.told();
+    }
+
+    /// Takes out what came of the last input beside commands. A recording sees all of it first.
+    fn told(&mut self) {
+        #[cfg(feature = "trace")]
+        if let Some(recording) = &mut self.recording {
+            recording.outputs(&self.fx);
+            // Each input's own commands: those that wait have been written.
+            self.waiting.extend(self.fx.drain_commands());
+        }
+        // Only hosts report interruptions or faults from outside and want to know what came of it.
+        self.fx.drain_replies().for_each(drop);
+        let room = NOTICES_KEPT.saturating_sub(self.notices.len());
+        let mut told = self.fx.drain_notices();
+        self.notices.extend(told.by_ref().take(room));
+        self.notices_dropped += told.count() as u64;
+    }
+
+    fn next_command(&mut self) -> Option<Command<MessageRef>> {
+        #[cfg(feature = "trace")]
+        if let Some(command) = self.waiting.pop_front() {
+            return Some(command);
+        }
+        self.fx.next_command()
+    }
+
+    /// Begins to record what the router machine is fed and what it wants; the text is taken with
+    /// [`Mirror::take_recording`]. With `payloads` messages are written as they came, without only
+    /// their sizes and digests.
+    ///
+    /// # Errors
+    /// [`RecordingTooLate`] when the mirror has had an input already.
+    #[cfg(feature = "trace")]
+    pub fn record(&mut self, name: &str, payloads: bool) -> Result<(), RecordingTooLate> {
+        if self.recording.is_some() || self.router.stats() != &crate::router::Stats::default() {
+            return Err(RecordingTooLate);
+        }
+        if self.router.ranks().next().is_some() {
+            return Err(RecordingTooLate);
+        }
+        self.reader.show_payloads(payloads);
+        self.recording = Some(Recording::begin(name, self.router.policy()));
+        Ok(())
+    }
+
+    /// Takes what has been recorded since the last call: whole lines. At most 64 MiB are kept; a
+    /// recording that nobody takes ends there, and says so.
+    #[cfg(feature = "trace")]
+    pub fn take_recording(&mut self) -> String {
+        self.recording.as_mut().map(Recording::take).unwrap_or_default()
     }
 
     /// Carries out commands until none is left. The embedded index never waits, so each completes
     /// at once.
     fn settle(&mut self, now: Timestamp) {
-        loop {
-            self.commands.extend(self.fx.drain_commands());
-            if self.commands.is_empty() {
-                break;
+        while let Some(command) = self.next_command() {
+            if let Some(done) = self.execute(command) {
+                self.hand_in(Input::Completion(done), now);
             }
-            let mut commands = core::mem::take(&mut self.commands);
-            for command in commands.drain(..) {
-                if let Some(done) = self.execute(command) {
-                    self.router.handle_completion(done, now, &mut self.fx);
-                }
-            }
-            self.commands = commands;
         }
-        let room = NOTICES_KEPT.saturating_sub(self.notices.len());
-        let mut told = self.fx.drain_notices();
-        self.notices.extend(told.by_ref().take(room));
-        self.notices_dropped += told.count() as u64;
     }
 
     fn execute(&mut self, command: Command<MessageRef>) -> Option<Completion> {
@@ -383,8 +455,12 @@ impl Mirror {
                 Some(Completion { op, ok, flaw })
             }
             Command::Replace { op, rank, runs, .. } => Some(self.replace(op, rank, &runs)),
-            Command::Reset { op, rank, .. } => {
-                let ok = self.index.reset(rank, ResetScope::All).is_ok();
+            Command::Reset { op, rank, scope, .. } => {
+                let scope = match scope {
+                    Scope::All => ResetScope::All,
+                    Scope::Worker => ResetScope::Worker,
+                };
+                let ok = self.index.reset(rank, scope).is_ok();
                 Some(Completion { op, ok, flaw: None })
             }
             Command::Query { query, rank, publisher, target, start } => {
@@ -408,12 +484,7 @@ impl Mirror {
         true
     }
 
-    fn replace(
-        &mut self,
-        op: OpId,
-        rank: RankKey,
-        runs: &[crate::router::Run<MessageRef>],
-    ) -> Completion {
+    fn replace(&mut self, op: OpId, rank: RankKey, runs: &[Run<MessageRef>]) -> Completion {
         let views = runs.iter().map(|run| run.payload.view());
         match self.index.replace(rank, views) {
             Ok(applied) => Completion { op, ok: true, flaw: flaw_of(&applied) },

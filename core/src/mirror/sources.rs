@@ -5,7 +5,8 @@ use super::counts::SourceCounts;
 use super::message::Reading;
 use crate::id::{EventId, Generation, PublisherId, RankKey, TargetId};
 use crate::index::{DomainId, Duplicates};
-use crate::router::{MemberRank, Membership, Origin, RankStatus, Source};
+use crate::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
+use crate::router::Origin;
 use crate::wire::SourceIdentity;
 use alloc::collections::BTreeMap;
 use hashbrown::HashMap;
@@ -72,6 +73,7 @@ pub(super) struct Sources {
     by_rank: BTreeMap<RankKey, FollowedSource>,
     /// Lookup only, never iterated.
     by_publisher: HashMap<PublisherId, RankKey, FxBuildHasher>,
+    membership: Membership,
 }
 
 impl Sources {
@@ -88,20 +90,26 @@ impl Sources {
     pub(super) fn add(&mut self, facts: SourceFacts) {
         self.by_publisher.insert(facts.publisher, facts.rank);
         let counts = SourceCounts::default();
+        self.membership.begin_next().set(member(&facts, false));
         self.by_rank.insert(facts.rank, FollowedSource { facts, counts, connected: false });
     }
 
     pub(super) fn remove(&mut self, rank: RankKey) -> Result<(), MirrorError> {
         let source = self.by_rank.remove(&rank).ok_or(MirrorError::UnknownRank { rank })?;
         self.by_publisher.remove(&source.facts.publisher);
+        self.membership.begin_next().remove(rank);
         Ok(())
     }
 
     /// Marks the source's transport as connected; `None` for an unknown publisher.
     pub(super) fn connected(&mut self, publisher: PublisherId) -> Option<Connected> {
         let source = self.of(publisher)?;
-        let before = core::mem::replace(&mut source.connected, true);
-        Some(if before { Connected::Again } else { Connected::First })
+        if core::mem::replace(&mut source.connected, true) {
+            return Some(Connected::Again);
+        }
+        let ready = member(&source.facts, true);
+        self.membership.begin_next().set(ready);
+        Some(Connected::First)
     }
 
     pub(super) fn of(&mut self, publisher: PublisherId) -> Option<&mut FollowedSource> {
@@ -117,23 +125,22 @@ impl Sources {
         self.by_rank.get(&rank)
     }
 
-    /// The whole membership as the router machine wants it: a source whose transport never came up
-    /// is not ready and does not count (S5).
-    pub(super) fn membership(&self) -> Membership {
-        let ranks = self.by_rank.values().map(|source| {
-            let facts = &source.facts;
-            let status = if source.connected {
-                RankStatus::Active(Source {
-                    publisher: facts.publisher,
-                    target: facts.target,
-                    first_id: facts.first_id,
-                })
-            } else {
-                RankStatus::Missing
-            };
-            // Every source has a fresh publisher id, which is change enough: no generation moves.
-            MemberRank { key: facts.rank, generation: Generation(0), status }
-        });
-        Membership::new(ranks.collect()).expect("a map has every rank once")
+    /// The membership as the router machine wants it.
+    pub(super) const fn membership(&self) -> &Membership {
+        &self.membership
     }
+}
+
+/// A source whose transport never came up is not ready and does not count (S5). Every source has a
+/// fresh publisher id, which is change enough: no generation moves.
+const fn member(facts: &SourceFacts, ready: bool) -> MemberRank {
+    let source = Source {
+        publisher: facts.publisher,
+        target: facts.target,
+        kind: SourceKind::Engine,
+        first_id: facts.first_id,
+        boot: None,
+    };
+    let status = RankStatus::Active(source);
+    MemberRank { key: facts.rank, generation: Generation(0), status, ready }
 }

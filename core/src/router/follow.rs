@@ -1,40 +1,25 @@
 //! What is known of one life of one source: cursor, base, doubt, and what waits.
 
 use super::anchors::Anchors;
-use super::input::{Payload, Run};
+use super::input::Payload;
 use super::pending::Pending;
-use super::recovery::{Purpose, Recovery};
+use super::purpose::Purpose;
+use super::recovery::Recovery;
 use super::timers::Timer;
 use super::trust::TrustReason;
 use crate::id::EventId;
 use crate::time::Timestamp;
-use alloc::vec::Vec;
 
 /// Whether the mirror's history reaches back to a point where the state was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Base {
     /// Not told yet: the first recovery is still out, or nothing has been seen.
     Establishing,
-    /// The source's first message, an all-clear, or a verified replay from the beginning.
+    /// The source's first event, a clear of everything, a snapshot, or a verified replay from the
+    /// beginning.
     Known,
     /// Declared incomplete, and why.
     Incomplete(TrustReason),
-}
-
-/// A discontinuity that is not yet resolved (B7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Doubt {
-    /// The connection is down.
-    Lost,
-    /// It is back; the life is being established.
-    Unverified,
-}
-
-/// An answer that waits for the rank's incomplete command.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Reply<P> {
-    pub(super) runs: Vec<Run<P>>,
-    pub(super) complete: bool,
 }
 
 /// The state of one life. A new life, an activation or a fault starts it afresh.
@@ -43,17 +28,19 @@ pub(super) struct Follow<P> {
     /// Last id the target has accepted.
     pub(super) cursor: Option<EventId>,
     pub(super) base: Base,
-    pub(super) doubt: Option<Doubt>,
+    /// The connection is back, or something else is odd; the life is being established (B7).
+    pub(super) unverified: bool,
     pub(super) pending: Pending<P>,
-    /// Highest id known to exist in this life, held or not.
+    /// Highest id known to exist above the cursor, held or not (`max_seen` of the rules).
     pub(super) newest: Option<EventId>,
     pub(super) anchors: Anchors,
     /// Last id that fell back, and how many of them came in a row.
     pub(super) fallen: Option<(EventId, u32)>,
     pub(super) recovery: Option<Recovery>,
-    pub(super) reply: Option<Reply<P>>,
-    /// Completed answers in a row that brought nothing of a known hole (B18).
+    /// Answers in a row that brought nothing of a known hole (B18).
     pub(super) barren_rounds: u32,
+    /// Nobody could fill a hole, so the whole state has been asked for instead (B18).
+    pub(super) escalated: bool,
     /// The replay answered "nothing" about messages that exist: until the transport comes back or a
     /// new life begins, it is asked only by a background repair, which finds out if it has recovered.
     pub(super) replay_blind: bool,
@@ -62,7 +49,8 @@ pub(super) struct Follow<P> {
     pub(super) replay_mute: bool,
     /// When the rank was last known to be level with its source.
     pub(super) level_at: Option<Timestamp>,
-    pub(super) last_live: Timestamp,
+    /// When the source was last heard of.
+    pub(super) heard_at: Timestamp,
     pub(super) probe: Option<Timer>,
     pub(super) probe_step: u32,
     pub(super) repair: Option<Timer>,
@@ -75,18 +63,18 @@ impl<P: Payload> Follow<P> {
         Self {
             cursor: None,
             base: Base::Establishing,
-            doubt: None,
+            unverified: false,
             pending: Pending::default(),
             newest: None,
             anchors: Anchors::default(),
             fallen: None,
             recovery: None,
-            reply: None,
             barren_rounds: 0,
+            escalated: false,
             replay_blind: false,
             replay_mute: false,
             level_at: None,
-            last_live: now,
+            heard_at: now,
             probe: None,
             probe_step: 0,
             repair: None,
@@ -99,21 +87,24 @@ impl<P: Payload> Follow<P> {
         self.recovery.as_ref().map(|recovery| recovery.purpose)
     }
 
-    /// Whether live runs must wait for something other than the rank's own command.
-    pub(super) fn holding(&self) -> bool {
-        self.doubt.is_some()
-            || match self.purpose() {
-                Some(Purpose::Initial | Purpose::Gap | Purpose::Verify | Purpose::Repair) => true,
-                Some(Purpose::Probe) | None => false,
-            }
+    /// Whether live runs must wait for a recovery (`recovery_inflight` of the rules) or a proof.
+    pub(super) fn is_holding(&self) -> bool {
+        self.unverified || self.purpose().is_some_and(Purpose::holds)
     }
 
-    /// Whether messages are known to exist that have neither been admitted nor are held.
-    pub(super) fn behind(&self) -> bool {
+    /// Whether events are known to exist that have neither been admitted nor are held.
+    pub(super) fn is_behind(&self) -> bool {
         self.pending.is_empty() && self.newest > self.cursor
     }
 
     pub(super) fn saw(&mut self, id: EventId) {
         self.newest = self.newest.max(Some(id));
+    }
+
+    /// Forgets the highest id seen once it has been reached.
+    pub(super) fn reached(&mut self, id: EventId) {
+        if self.newest <= Some(id) {
+            self.newest = None;
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Everything that can happen to the router machine.
 
-use crate::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
+use crate::id::{BootId, Epoch, EventId, OpId, PublisherId, QueryId, RankKey};
+use crate::membership::Membership;
 use alloc::vec::Vec;
 use core::num::{NonZeroU32, NonZeroU64};
 use core::ops::Range;
@@ -24,6 +25,18 @@ pub trait Payload: Clone {
     fn slice(&self, range: Range<u32>) -> Self;
 }
 
+/// What a run clears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Clears {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// One residency domain: an ordinary event for the machine (B32).
+    OneDomain,
+    /// All of them: what precedes it no longer matters.
+    Everything,
+}
+
 /// A run of events with consecutive ids. A raw engine's message is one id, whatever it holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run<P> {
@@ -31,8 +44,8 @@ pub struct Run<P> {
     pub first: EventId,
     /// How many ids.
     pub len: NonZeroU32,
-    /// The run contains a clear of everything: what precedes it no longer matters. Always alone.
-    pub clear: bool,
+    /// What the run clears. A run that clears is always alone.
+    pub clears: Clears,
     /// Its content could not be read whole: the ids count, but the mirror is no longer exact.
     pub damaged: bool,
     /// Digest of the message as it came over the wire: a second message with this id and another
@@ -66,80 +79,12 @@ pub enum Origin {
 pub struct LiveBatch<P> {
     /// The incarnation it came from.
     pub publisher: PublisherId,
+    /// The transport's own number of the message, one more with each; `None` when it has none (B12).
+    pub seq: Option<u64>,
     /// Whose events it holds.
     pub origin: Origin,
     /// Its events, ascending.
     pub runs: Runs<P>,
-}
-
-/// What a source can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Source {
-    /// The incarnation.
-    pub publisher: PublisherId,
-    /// Its recovery target; `None` = live-only.
-    pub target: Option<TargetId>,
-    /// The id its stream begins with in every life: 0 for engines, 1 for Mooncake's master.
-    pub first_id: EventId,
-}
-
-/// What membership says of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RankStatus {
-    /// Expected, but nobody publishes for it (or its transport is not up yet).
-    Missing,
-    /// More than one incarnation, or contradictory descriptions: nothing may be believed.
-    Ambiguous,
-    /// Exactly one source.
-    Active(Source),
-}
-
-/// One rank of a membership snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MemberRank {
-    /// Which rank.
-    pub key: RankKey,
-    /// Its lifecycle generation.
-    pub generation: Generation,
-    /// Its status.
-    pub status: RankStatus,
-}
-
-/// Two entries of a snapshot name the same rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "membership snapshot names rank {key} twice; give each (worker, rank) one entry, ambiguous if \
-     sources contradict each other"
-)]
-pub struct DuplicateRank {
-    /// The rank named twice.
-    pub key: RankKey,
-}
-
-/// A whole membership snapshot: a rank that is not listed is no longer expected.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Membership {
-    ranks: Vec<MemberRank>,
-}
-
-impl Membership {
-    /// Makes a snapshot from entries in any order.
-    ///
-    /// # Errors
-    /// [`DuplicateRank`] when two entries name one rank.
-    pub fn new(mut ranks: Vec<MemberRank>) -> Result<Self, DuplicateRank> {
-        ranks.sort_unstable_by_key(|rank| rank.key);
-        let twice = ranks.windows(2).find_map(|pair| match pair {
-            [a, b] if a.key == b.key => Some(a.key),
-            _ => None,
-        });
-        twice.map_or(Ok(Self { ranks }), |key| Err(DuplicateRank { key }))
-    }
-
-    /// The entries, ascending by rank.
-    pub fn ranks(&self) -> &[MemberRank] {
-        &self.ranks
-    }
 }
 
 /// Why a query brought no usable answer.
@@ -160,6 +105,8 @@ pub struct RecoveryResponse<P> {
     pub query: QueryId,
     /// Whose events the answer holds.
     pub origin: Origin,
+    /// The process that answered, where it says so (B17).
+    pub boot: Option<BootId>,
     /// What it says.
     pub outcome: RecoveryOutcome<P>,
 }
@@ -168,15 +115,67 @@ pub struct RecoveryResponse<P> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecoveryOutcome<P> {
-    /// Every message the source still has from the asked start on, oldest first.
+    /// The events the source still has from the asked start on.
     Events {
-        /// The messages.
+        /// The events, oldest first.
         runs: Vec<Run<P>>,
+        /// The last id it covers; `None` when the source has published nothing.
+        last: Option<EventId>,
         /// Whether the source said that this is all. A cut-off answer is progress, no proof.
         complete: bool,
     },
+    /// The source's whole state.
+    Snapshot {
+        /// Stores that build it from nothing; their ids mean nothing.
+        runs: Vec<Run<P>>,
+        /// The last event id it reflects.
+        last: EventId,
+    },
+    /// The source tried to build a snapshot and could not.
+    SnapshotFailed {
+        /// The last event id it would have reflected.
+        last: EventId,
+    },
+    /// The asked start lies above everything the source has.
+    TooNew {
+        /// Its newest id; `None` when it has published nothing.
+        newest: Option<EventId>,
+    },
+    /// The source calls the range impossible.
+    InvalidRange,
     /// No usable answer.
     Failed(QueryFailure),
+}
+
+/// An agent's sign of life (B3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Watermark {
+    /// The incarnation it came from.
+    pub publisher: PublisherId,
+    /// Its last id; `None` when it has published nothing.
+    pub last: Option<EventId>,
+    /// The process it runs in (B17).
+    pub boot: Option<BootId>,
+}
+
+/// Something is wrong with what a rank's target holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TargetFault {
+    /// The rank.
+    pub rank: RankKey,
+    /// The activation it happened under.
+    pub epoch: Epoch,
+    /// A reset or replace is in doubt: the host deals with it by itself.
+    pub barrier_failed: bool,
+}
+
+/// The target calls a source's events impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceRejection {
+    /// The rank.
+    pub rank: RankKey,
+    /// The activation it happened under.
+    pub epoch: Epoch,
 }
 
 /// The end of a reset, admit or replace.
@@ -207,4 +206,32 @@ pub enum TransportChange {
     Lost,
     /// Messages flow again; whether from the same life is not known (B7).
     Back,
+}
+
+/// Every input in one type, for recording, replaying and exploring. The router has one handler for
+/// each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input<P> {
+    /// See [`super::Router::handle_membership`].
+    Membership(Membership),
+    /// See [`super::Router::handle_membership_ended`].
+    MembershipEnded,
+    /// See [`super::Router::handle_live`].
+    Live(LiveBatch<P>),
+    /// See [`super::Router::handle_watermark`].
+    Watermark(Watermark),
+    /// See [`super::Router::handle_recovery`].
+    Recovery(RecoveryResponse<P>),
+    /// See [`super::Router::handle_completion`].
+    Completion(Completion),
+    /// See [`super::Router::handle_transport`].
+    Transport(PublisherId, TransportChange),
+    /// See [`super::Router::handle_target_fault`].
+    TargetFault(TargetFault),
+    /// See [`super::Router::handle_source_rejection`].
+    SourceRejection(SourceRejection),
+    /// See [`super::Router::handle_timeout`].
+    Timeout,
+    /// See [`super::Router::handle_shutdown`].
+    Shutdown,
 }

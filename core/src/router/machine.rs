@@ -1,78 +1,35 @@
 //! The router: routes each input to its rank and shares ids, timers and permits between ranks.
 
-use super::command::{Command, Effects};
-use super::follow::Reply;
+use super::command::{Disposition, Effects, Reply};
 use super::input::{
-    Completion, LiveBatch, Membership, Origin, Payload, RecoveryOutcome, RecoveryResponse,
-    TransportChange,
+    Completion, Input, LiveBatch, Origin, Payload, RecoveryResponse, SourceRejection, TargetFault,
+    TransportChange, Watermark,
 };
 use super::notice::{DiscardReason, Notice, Stats};
 use super::policy::{Policy, PolicyError};
-use super::recovery::Purpose;
 use super::shared::{Context, Shared};
-use super::slot::{Desired, Slot};
+use super::slot::{Item, Slot, Wanted};
 use super::timers::{SlotId, TimerKind};
-use super::trust::{Trust, TrustReason};
-use crate::id::{EventId, OpId, PublisherId, QueryId, RankKey};
+use super::view::RankView;
+use crate::id::{Generation, PublisherId, RankKey, SnapshotId};
+use crate::membership::Membership;
 use crate::time::Timestamp;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::hash::{Hash, Hasher};
-use hashbrown::HashMap;
-use rustc_hash::FxBuildHasher;
-
-/// A lookup-only map: it is never iterated, so its order cannot reach an output.
-type Lookup<K> = HashMap<K, SlotId, FxBuildHasher>;
-
-/// What the machine knows of one rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RankView {
-    /// The rank.
-    pub key: RankKey,
-    /// What a query may believe of it.
-    pub trust: Trust,
-    /// Why it is not exact.
-    pub reason: Option<TrustReason>,
-    /// Last id the target has accepted.
-    pub cursor: Option<EventId>,
-    /// When it was last known to be level with its source.
-    pub level_at: Option<Timestamp>,
-    /// The source that is followed.
-    pub publisher: Option<PublisherId>,
-    /// The recovery in progress.
-    pub recovering: Option<Purpose>,
-    /// Events that wait.
-    pub pending_events: u64,
-    /// Bytes that wait.
-    pub pending_bytes: usize,
-    /// How far the highest id that is known to exist lies above the cursor.
-    pub lag: u64,
-}
 
 /// The router machine. See the module documentation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Router<P> {
     shared: Shared,
     slots: Vec<Option<Slot<P>>>,
     free: Vec<SlotId>,
     by_key: BTreeMap<RankKey, SlotId>,
-    by_publisher: Lookup<PublisherId>,
-    by_query: Lookup<QueryId>,
-    by_op: Lookup<OpId>,
+    /// Ranks on which a snapshot that says the same again would have an effect.
+    unsettled: BTreeSet<RankKey>,
+    /// Generations of ranks that have left (§5.7); none with B14.
+    tombstones: BTreeMap<RankKey, Generation>,
+    applied: Option<SnapshotId>,
     now: Timestamp,
-    shut: bool,
-}
-
-impl<P: Hash> Hash for Router<P> {
-    /// The lookup maps are left out: each entry follows from the slots.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.shared.hash(state);
-        self.slots.hash(state);
-        self.free.hash(state);
-        self.by_key.hash(state);
-        self.now.hash(state);
-        self.shut.hash(state);
-    }
 }
 
 impl<P: Payload> Router<P> {
@@ -86,71 +43,102 @@ impl<P: Payload> Router<P> {
             slots: Vec::new(),
             free: Vec::new(),
             by_key: BTreeMap::new(),
-            by_publisher: HashMap::with_hasher(FxBuildHasher),
-            by_query: HashMap::with_hasher(FxBuildHasher),
-            by_op: HashMap::with_hasher(FxBuildHasher),
+            unsettled: BTreeSet::new(),
+            tombstones: BTreeMap::new(),
+            applied: None,
             now: Timestamp::ZERO,
-            shut: false,
         })
     }
 
-    /// The whole membership, as it is now. An equal snapshot has no effect.
+    /// Any input, by its own handler. Time never runs backwards: an earlier `now` counts as the
+    /// latest one seen. Deadlines that have passed fire first, each at its own time.
+    pub fn handle(&mut self, input: Input<P>, now: Timestamp, fx: &mut Effects<P>) {
+        match input {
+            Input::Membership(membership) => self.handle_membership(&membership, now, fx),
+            Input::MembershipEnded => self.handle_membership_ended(now, fx),
+            Input::Live(batch) => self.handle_live(batch, now, fx),
+            Input::Watermark(watermark) => self.handle_watermark(watermark, now, fx),
+            Input::Recovery(response) => self.handle_recovery(response, now, fx),
+            Input::Completion(done) => self.handle_completion(done, now, fx),
+            Input::Transport(publisher, change) => {
+                self.handle_transport(publisher, change, now, fx);
+            }
+            Input::TargetFault(fault) => self.handle_target_fault(fault, now, fx),
+            Input::SourceRejection(rejection) => self.handle_source_rejection(rejection, now, fx),
+            Input::Timeout => self.handle_timeout(now, fx),
+            Input::Shutdown => self.handle_shutdown(now, fx),
+        }
+    }
+
+    /// The whole membership, as it is now. Ranks that are no longer expected come first, then the
+    /// others, ascending.
     ///
-    /// May emit, per changed rank, a cancel, a reset and a query.
+    /// A snapshot that names the one applied last as its predecessor costs as much as it changes; any
+    /// other is compared as a whole. A rank with something owed is reconciled in any case.
+    ///
+    /// May emit, per rank, a cancel, a reset and a query.
     pub fn handle_membership(
         &mut self,
         membership: &Membership,
         now: Timestamp,
         fx: &mut Effects<P>,
     ) {
-        if self.enter(now) {
+        if self.enter(now, fx) {
             return;
         }
-        let gone: Vec<RankKey> = self
-            .by_key
-            .keys()
-            .filter(|key| membership.ranks().binary_search_by_key(key, |rank| &rank.key).is_err())
-            .copied()
-            .collect();
-        for key in gone {
-            self.want(key, None, fx);
+        self.set_suspect(membership.suspect(), fx);
+        let keys = match membership.since() {
+            Some((predecessor, changed)) if Some(predecessor) == self.applied => {
+                let mut keys: BTreeSet<RankKey> = changed.iter().copied().collect();
+                keys.extend(&self.unsettled);
+                keys.into_iter().collect()
+            }
+            Some(_) | None => self.differing(membership),
+        };
+        self.applied = membership.id();
+        let (gone, listed): (Vec<_>, Vec<_>) =
+            keys.into_iter().partition(|key| membership.get(*key).is_none());
+        for key in gone.into_iter().chain(listed) {
+            self.want(key, membership.get(key).map(Wanted::of), fx);
         }
-        for rank in membership.ranks() {
-            let desired = Desired { generation: rank.generation, status: rank.status };
-            self.want(rank.key, Some(desired), fx);
+    }
+
+    /// The membership input has ended: what it last said is kept, and in doubt (B35).
+    pub fn handle_membership_ended(&mut self, now: Timestamp, fx: &mut Effects<P>) {
+        if !self.enter(now, fx) {
+            self.set_suspect(true, fx);
         }
-        self.settle(fx);
     }
 
     /// One transport message of a source.
     ///
     /// May emit an admit; or, when it is not simply next, a cancel, a reset or a query.
     pub fn handle_live(&mut self, batch: LiveBatch<P>, now: Timestamp, fx: &mut Effects<P>) {
-        if self.enter(now) {
+        if self.enter(now, fx) {
             return;
         }
         self.shared.stats.live_messages += 1;
-        let Some(&id) = self.by_publisher.get(&batch.publisher) else {
+        let Some(id) = self.shared.followed.get(batch.publisher) else {
             self.discard(batch.publisher, DiscardReason::InactivePublisher, fx);
             return;
         };
         match batch.origin {
-            Origin::Own => {}
-            Origin::Foreign => {
-                self.discard(batch.publisher, DiscardReason::Foreign, fx);
-                return;
-            }
+            Origin::Own => self.with(id, fx, |slot, cx| slot.live(batch, cx)),
+            Origin::Foreign => self.discard(batch.publisher, DiscardReason::Foreign, fx),
         }
-        self.with(id, fx, |slot, cx| {
-            let Some(source) = slot.active else {
-                cx.shared.stats.discard(DiscardReason::Fenced, 1);
-                return;
-            };
-            for run in batch.runs {
-                slot.live(source, run, cx);
-            }
-        });
-        self.settle(fx);
+    }
+
+    /// A source's sign of life (B3, B17). That of a publisher nobody follows is counted.
+    ///
+    /// May emit a query, or a cancel and a reset.
+    pub fn handle_watermark(&mut self, sign: Watermark, now: Timestamp, fx: &mut Effects<P>) {
+        if self.enter(now, fx) {
+            return;
+        }
+        match self.shared.followed.get(sign.publisher) {
+            Some(id) => self.with(id, fx, |slot, cx| slot.signed(sign, cx)),
+            None => self.discard(sign.publisher, DiscardReason::InactivePublisher, fx),
+        }
     }
 
     /// The answer to a query, or that there will be none.
@@ -162,44 +150,27 @@ impl<P: Payload> Router<P> {
         now: Timestamp,
         fx: &mut Effects<P>,
     ) {
-        if self.enter(now) {
+        if self.enter(now, fx) {
             return;
         }
-        let Some(id) = self.by_query.remove(&response.query) else {
-            self.shared.stats.stale_replies += 1;
-            return;
-        };
-        self.with(id, fx, |slot, cx| {
-            let (runs, complete) = match response.outcome {
-                RecoveryOutcome::Failed(failure) => {
-                    slot.query_failed(response.query, failure, cx);
-                    return;
-                }
-                RecoveryOutcome::Events { runs, complete } => (runs, complete),
-            };
-            if !slot.answered(response.query, cx) {
-                cx.shared.stats.stale_replies += 1;
-                return;
-            }
-            match response.origin {
-                Origin::Foreign => slot.foreign_reply(cx),
-                Origin::Own => slot.follow.reply = Some(Reply { runs, complete }),
-            }
-        });
-        self.settle(fx);
+        match self.shared.queries.get(response.query) {
+            Some(id) => self.with(id, fx, |slot, cx| slot.respond(response, cx)),
+            None => self.shared.stats.stale_replies += 1,
+        }
     }
 
     /// A command has ended. Unknown and already ended ops are ignored.
     ///
     /// May emit whatever waited for it.
     pub fn handle_completion(&mut self, done: Completion, now: Timestamp, fx: &mut Effects<P>) {
-        self.enter(now);
-        let Some(id) = self.by_op.remove(&done.op) else { return };
-        self.with(id, fx, |slot, cx| slot.completed(done, cx));
-        self.settle(fx);
+        self.enter(now, fx);
+        self.with(Shared::slot_of(done.op), fx, |slot, cx| slot.completed(done, cx));
     }
 
-    /// The way to a source changed. A publisher that is active for no rank is ignored.
+    /// The way to a source changed. A loss is answered by a [`Reply`]; the return of a publisher that
+    /// nobody follows is ignored.
+    ///
+    /// May emit a cancel, a reset or a query.
     pub fn handle_transport(
         &mut self,
         publisher: PublisherId,
@@ -207,62 +178,97 @@ impl<P: Payload> Router<P> {
         now: Timestamp,
         fx: &mut Effects<P>,
     ) {
-        if self.enter(now) {
+        if self.enter(now, fx) {
             return;
         }
-        let Some(&id) = self.by_publisher.get(&publisher) else { return };
-        self.with(id, fx, |slot, cx| slot.transport(change, cx));
-        self.settle(fx);
+        let followed = self.shared.followed.get(publisher);
+        let id = followed.or_else(|| self.shared.selected.get(publisher));
+        match (id, change) {
+            (Some(id), TransportChange::Lost) => {
+                self.with(id, fx, |slot, cx| slot.tell_interrupted(publisher, cx));
+            }
+            (Some(id), TransportChange::Back) => {
+                self.with(id, fx, |slot, cx| slot.accept(Item::Back { publisher }, cx));
+            }
+            (None, TransportChange::Lost) => {
+                fx.reply(Reply::TransportLost { publisher, fenced: false });
+            }
+            (None, TransportChange::Back) => {}
+        }
     }
 
-    /// Time has passed. Early calls do nothing; late ones fire every due timer in order.
-    pub fn handle_timeout(&mut self, now: Timestamp, fx: &mut Effects<P>) {
-        if self.enter(now) {
+    /// The target reports that it may not hold what it should. Answered by a [`Reply`].
+    ///
+    /// May emit a cancel and a query, or a reset.
+    pub fn handle_target_fault(&mut self, fault: TargetFault, now: Timestamp, fx: &mut Effects<P>) {
+        let TargetFault { rank, epoch, barrier_failed } = fault;
+        self.handle_fault(rank, Item::Fault { epoch, barrier_failed }, now, fx);
+    }
+
+    /// The target calls a source's events impossible. Answered by a [`Reply`].
+    ///
+    /// May emit a cancel and a reset.
+    pub fn handle_source_rejection(
+        &mut self,
+        rejection: SourceRejection,
+        now: Timestamp,
+        fx: &mut Effects<P>,
+    ) {
+        let SourceRejection { rank, epoch } = rejection;
+        self.handle_fault(rank, Item::Reject { epoch }, now, fx);
+    }
+
+    fn handle_fault(&mut self, rank: RankKey, item: Item<P>, now: Timestamp, fx: &mut Effects<P>) {
+        if self.enter(now, fx) {
             return;
         }
-        let mark = self.shared.timers.mark();
-        while let Some((id, kind)) = self.shared.timers.pop_due(self.now, mark) {
-            self.with(id, fx, |slot, cx| match kind {
-                TimerKind::Recovery => slot.recovery_timer(cx),
-                TimerKind::Heal => slot.heal_timer(cx),
-                TimerKind::Probe => slot.probe_timer(cx),
-                TimerKind::Repair => slot.repair_timer(cx),
-            });
-            self.settle(fx);
+        match self.by_key.get(&rank).copied() {
+            Some(id) => self.with(id, fx, |slot, cx| slot.accept(item, cx)),
+            None => fx.reply(Reply::Fault { rank, disposition: Disposition::Stale }),
         }
+    }
+
+    /// Time has passed. Early calls do nothing; late ones fire every due deadline in order, each at
+    /// its own time.
+    pub fn handle_timeout(&mut self, now: Timestamp, fx: &mut Effects<P>) {
+        self.enter(now, fx);
     }
 
     /// Empties every rank and ends: afterwards no input has an effect but completions.
     pub fn handle_shutdown(&mut self, now: Timestamp, fx: &mut Effects<P>) {
-        if self.enter(now) {
+        if self.enter(now, fx) {
             return;
         }
-        let keys: Vec<RankKey> = self.by_key.keys().copied().collect();
-        for key in keys {
-            self.want(key, None, fx);
+        self.shared.shut = true;
+        let ids: Vec<SlotId> = self.by_key.values().copied().collect();
+        for id in ids {
+            self.with(id, fx, |slot, cx| slot.accept(Item::Remove, cx));
         }
-        self.settle(fx);
-        self.shut = true;
     }
 
     /// The time at which [`Router::handle_timeout`] has something to do.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
-        if self.shut { None } else { self.shared.timers.next() }
+    pub const fn next_deadline(&self) -> Option<Timestamp> {
+        if self.shared.shut { None } else { self.shared.timers.next() }
     }
 
     /// One rank, if it is expected or not yet emptied.
     pub fn rank(&self, key: RankKey) -> Option<RankView> {
-        self.by_key.get(&key).and_then(|id| self.slot(*id)).map(view)
+        self.by_key.get(&key).and_then(|id| self.slot(*id)).map(|slot| self.view(slot))
     }
 
     /// All ranks, ascending.
     pub fn ranks(&self) -> impl Iterator<Item = RankView> + '_ {
-        self.by_key.values().filter_map(|id| self.slot(*id)).map(view)
+        self.by_key.values().filter_map(|id| self.slot(*id)).map(|slot| self.view(slot))
     }
 
     /// Counters since the machine was made.
     pub const fn stats(&self) -> &Stats {
         &self.shared.stats
+    }
+
+    /// The policy it was made with.
+    pub const fn policy(&self) -> &Policy {
+        &self.shared.policy
     }
 
     /// Queries in flight; never above the policy's concurrency (S5).
@@ -275,14 +281,43 @@ impl<P: Payload> Router<P> {
         self.shared.timers.len()
     }
 
-    /// Takes the time in; true when the machine is shut. Time never runs backwards.
-    fn enter(&mut self, now: Timestamp) -> bool {
+    /// Generations kept of ranks that have left; none in the hardened profile (B14).
+    pub fn tombstones(&self) -> usize {
+        self.tombstones.len()
+    }
+
+    /// Takes the time in and fires what is due; true when the machine is shut.
+    #[inline]
+    fn enter(&mut self, now: Timestamp, fx: &mut Effects<P>) -> bool {
+        if self.shared.shut {
+            return true;
+        }
+        if self.shared.timers.is_due(now) {
+            self.fire(now, fx);
+        }
         self.now = self.now.max(now);
-        self.shut
+        false
+    }
+
+    fn fire(&mut self, now: Timestamp, fx: &mut Effects<P>) {
+        while let Some(due) = self.shared.timers.pop_due(now) {
+            self.now = self.now.max(due.at);
+            self.with(due.slot, fx, |slot, cx| match due.kind {
+                TimerKind::Recovery => slot.recovery_timer(cx),
+                TimerKind::Heal => slot.heal_timer(cx),
+                TimerKind::CoolDown => slot.cool_down_timer(cx),
+                TimerKind::Probe => slot.probe_timer(cx),
+                TimerKind::Repair => slot.repair_timer(cx),
+            });
+        }
     }
 
     fn slot(&self, id: SlotId) -> Option<&Slot<P>> {
         self.slots.get(id.0 as usize).and_then(Option::as_ref)
+    }
+
+    fn view(&self, slot: &Slot<P>) -> RankView {
+        RankView::of(slot, self.shared.suspect)
     }
 
     fn discard(&mut self, publisher: PublisherId, reason: DiscardReason, fx: &mut Effects<P>) {
@@ -290,36 +325,55 @@ impl<P: Payload> Router<P> {
         fx.notice(Notice::Discarded { publisher, reason, messages: 1 });
     }
 
-    /// Tells a rank what membership wants of it; makes the slot of a new rank.
-    fn want(&mut self, key: RankKey, desired: Option<Desired>, fx: &mut Effects<P>) {
-        let known = self.by_key.get(&key).copied();
-        let id = match (known, desired) {
-            (Some(id), _) => id,
-            (None, Some(desired)) => self.make_slot(key, desired, fx),
-            (None, None) => return,
-        };
-        let before = self.slot(id).and_then(|slot| slot.desired);
-        if known.is_some() && before == desired {
+    fn set_suspect(&mut self, suspect: bool, fx: &mut Effects<P>) {
+        if core::mem::replace(&mut self.shared.suspect, suspect) == suspect {
             return;
         }
-        if let Some(publisher) = before.and_then(Desired::publisher)
-            && self.by_publisher.get(&publisher) == Some(&id)
-        {
-            self.by_publisher.remove(&publisher);
+        let ids: Vec<SlotId> = self.by_key.values().copied().collect();
+        for id in ids {
+            self.with(id, fx, |slot, cx| slot.tell_trust(cx));
         }
-        if let Some(publisher) = desired.and_then(Desired::publisher) {
-            self.by_publisher.insert(publisher, id);
-        }
-        self.with(id, fx, |slot, cx| slot.want(desired, cx));
     }
 
-    fn make_slot(&mut self, key: RankKey, desired: Desired, fx: &mut Effects<P>) -> SlotId {
+    /// Ranks on which this snapshot has an effect.
+    fn differing(&self, membership: &Membership) -> Vec<RankKey> {
+        let mut keys = Vec::new();
+        let mut known = self.by_key.iter().peekable();
+        for rank in membership.ranks() {
+            while let Some((key, _)) = known.next_if(|(key, _)| **key < rank.key) {
+                keys.push(*key);
+            }
+            let same = known.next_if(|(key, _)| **key == rank.key).is_some_and(|(_, id)| {
+                self.slot(*id)
+                    .is_some_and(|slot| slot.wanted == Some(Wanted::of(rank)) && slot.is_settled())
+            });
+            if !same {
+                keys.push(rank.key);
+            }
+        }
+        keys.extend(known.map(|(key, _)| *key));
+        keys
+    }
+
+    /// Tells a rank what membership wants of it; makes the slot of a new rank.
+    fn want(&mut self, key: RankKey, wanted: Option<Wanted>, fx: &mut Effects<P>) {
+        let id = match (self.by_key.get(&key).copied(), wanted) {
+            (Some(id), _) => id,
+            (None, Some(_)) => self.make_slot(key, fx),
+            (None, None) => return,
+        };
+        self.with(id, fx, |slot, cx| slot.want(wanted, cx));
+    }
+
+    fn make_slot(&mut self, key: RankKey, fx: &mut Effects<P>) -> SlotId {
+        let stored = self.tombstones.remove(&key);
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             SlotId(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
         });
-        let cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id };
-        let slot = Slot::new(key, desired, &cx);
+        let others_bytes = self.shared.waiting_bytes;
+        let cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
+        let slot = Slot::new(key, stored, &cx);
         if let Some(place) = self.slots.get_mut(id.0 as usize) {
             *place = Some(slot);
         }
@@ -327,69 +381,54 @@ impl<P: Payload> Router<P> {
         id
     }
 
-    /// Runs one step of a slot, then works the slot off and keeps the lookups true.
+    /// Runs one step of a slot, keeps the books, and hands out the permits that came free.
     fn with(
         &mut self,
         id: SlotId,
         fx: &mut Effects<P>,
         step: impl FnOnce(&mut Slot<P>, &mut Context<'_, P>),
     ) {
-        let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) else { return };
-        let emitted = fx.commands().len();
-        let mut cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id };
-        step(slot, &mut cx);
-        slot.advance(&mut cx);
-        let gone = slot.is_gone().then_some(slot.key);
-        for command in fx.commands().get(emitted..).unwrap_or_default() {
-            match command {
-                Command::Admit { op, .. }
-                | Command::Replace { op, .. }
-                | Command::Reset { op, .. } => {
-                    self.by_op.insert(*op, id);
-                }
-                Command::Query { query, .. } => {
-                    self.by_query.insert(*query, id);
-                }
-                Command::Cancel { query } => {
-                    self.by_query.remove(query);
-                }
-            }
+        self.one_step(id, fx, step);
+        while !self.shared.permits.is_calm()
+            && !self.shared.shut
+            && let Some(id) = self.shared.permits.grant(&self.shared.policy)
+        {
+            self.one_step(id, fx, |slot, cx| slot.permit_granted(cx));
         }
-        if let Some(key) = gone {
+    }
+
+    fn one_step(
+        &mut self,
+        id: SlotId,
+        fx: &mut Effects<P>,
+        step: impl FnOnce(&mut Slot<P>, &mut Context<'_, P>),
+    ) {
+        let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) else { return };
+        let before = slot.waiting().1;
+        let others_bytes = self.shared.waiting_bytes.saturating_sub(before);
+        let mut cx =
+            Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
+        step(slot, &mut cx);
+        let after = slot.waiting().1;
+        if before != after {
+            self.shared.waiting_bytes = others_bytes.saturating_add(after);
+        }
+        if slot.is_plainly_followed() {
+            return;
+        }
+        let (key, gone, tombstone) = (slot.key, slot.is_gone(), slot.tombstone());
+        if !gone && slot.owes_reconciliation() {
+            self.unsettled.insert(key);
+            return;
+        }
+        self.unsettled.remove(&key);
+        if gone {
             self.by_key.remove(&key);
+            self.tombstones.extend(tombstone.map(|generation| (key, generation)));
             if let Some(place) = self.slots.get_mut(id.0 as usize) {
                 *place = None;
             }
             self.free.push(id);
         }
-    }
-
-    /// Hands out permits that came free, to whoever waited longest.
-    fn settle(&mut self, fx: &mut Effects<P>) {
-        while let Some(id) = self.shared.permits.grant(self.shared.policy.concurrency) {
-            self.with(id, fx, |slot, cx| {
-                if !slot.permit_granted(cx) {
-                    cx.shared.permits.release();
-                }
-            });
-        }
-    }
-}
-
-fn view<P: Payload>(slot: &Slot<P>) -> RankView {
-    let (trust, reason) = slot.trust();
-    let follow = &slot.follow;
-    let reached = follow.cursor.map_or(0, |cursor| cursor.0);
-    RankView {
-        key: slot.key,
-        trust,
-        reason,
-        cursor: follow.cursor,
-        level_at: follow.level_at,
-        publisher: slot.active.map(|source| source.publisher),
-        recovering: follow.purpose(),
-        pending_events: follow.pending.events(),
-        pending_bytes: follow.pending.bytes(),
-        lag: follow.newest.map_or(0, |newest| newest.0.saturating_sub(reached)),
     }
 }

@@ -19,6 +19,9 @@
 //! since such a restart without a pause is found by neither.
 
 mod anchors;
+mod answer;
+mod background;
+mod catch_up;
 mod command;
 mod follow;
 mod input;
@@ -27,25 +30,27 @@ mod live;
 mod machine;
 mod notice;
 mod pending;
+mod permits;
 mod policy;
+mod purpose;
 mod recovery;
-mod reply;
 mod shared;
 mod slot;
 mod timers;
 mod trust;
+mod view;
 
-pub use command::{Command, Effects, ResetReason};
+pub use command::{Command, Disposition, Effects, Reply, ResetReason, Scope};
 pub use input::{
-    Completion, DuplicateRank, Flaw, LiveBatch, MemberRank, Membership, Origin, Payload,
-    QueryFailure, RankStatus, RecoveryOutcome, RecoveryResponse, Run, Runs, Source,
-    TransportChange,
+    Clears, Completion, Flaw, Input, LiveBatch, Origin, Payload, QueryFailure, RecoveryOutcome,
+    RecoveryResponse, Run, Runs, SourceRejection, TargetFault, TransportChange, Watermark,
 };
-pub use machine::{RankView, Router};
-pub use notice::{DiscardReason, Notice, RecoveryEnd, Stats};
-pub use policy::{Policy, PolicyError};
-pub use recovery::Purpose;
+pub use machine::Router;
+pub use notice::{DiscardReason, Notice, RecoveryEnd, ResetCause, Stats};
+pub use policy::{GapPolicy, Policy, PolicyError};
+pub use purpose::Purpose;
 pub use trust::{Trust, TrustReason};
+pub use view::RankView;
 
 use crate::id::EventId;
 

@@ -2,6 +2,7 @@
 //! correctness.
 
 use super::command::ResetReason;
+use super::input::QueryFailure;
 use super::trust::{Trust, TrustReason};
 use crate::id::{EventId, PublisherId, RankKey};
 
@@ -25,11 +26,13 @@ pub enum DiscardReason {
     OldLife,
     /// A clear made it irrelevant.
     Cleared,
+    /// The oldest of a full pending buffer (reference profile).
+    Evicted,
 }
 
 impl DiscardReason {
     /// Every reason, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Duplicate,
         Self::InactivePublisher,
         Self::Foreign,
@@ -38,6 +41,7 @@ impl DiscardReason {
         Self::OverLimit,
         Self::OldLife,
         Self::Cleared,
+        Self::Evicted,
     ];
 
     /// The stable snake_case code.
@@ -51,6 +55,7 @@ impl DiscardReason {
             Self::OverLimit => "over_limit",
             Self::OldLife => "old_life",
             Self::Cleared => "cleared",
+            Self::Evicted => "evicted",
         }
     }
 
@@ -73,12 +78,20 @@ pub enum RecoveryEnd {
     Failed,
     /// It was superseded (clear, fault, removal, disconnect).
     Superseded,
+    /// The source's answers contradict themselves, or are another rank's (B10, S6).
+    Corrupt,
 }
 
 impl RecoveryEnd {
     /// Every end, in order.
-    pub const ALL: [Self; 5] =
-        [Self::Healed, Self::Restarted, Self::NewLife, Self::Failed, Self::Superseded];
+    pub const ALL: [Self; 6] = [
+        Self::Healed,
+        Self::Restarted,
+        Self::NewLife,
+        Self::Failed,
+        Self::Superseded,
+        Self::Corrupt,
+    ];
 
     /// The stable snake_case code.
     pub const fn name(self) -> &'static str {
@@ -88,11 +101,58 @@ impl RecoveryEnd {
             Self::NewLife => "new_life",
             Self::Failed => "failed",
             Self::Superseded => "superseded",
+            Self::Corrupt => "corrupt",
         }
     }
 
     const fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// Why a rank is emptied, in more detail than its command says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ResetCause {
+    /// The rank's source or generation changed, or the rank left.
+    Lifecycle,
+    /// The source began a new life (B2, B7, B17).
+    NewLife,
+    /// Events are missing, and the state is not kept meanwhile or can never be made whole.
+    Hole,
+    /// Delivery was interrupted.
+    Transport,
+    /// The source said that it cannot show its state.
+    SnapshotFailed,
+    /// The source's answers contradict themselves, or are another rank's.
+    Corrupt,
+    /// The target reported a fault, or calls the source's events impossible.
+    Fault,
+}
+
+impl ResetCause {
+    /// The stable snake_case code.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lifecycle => "lifecycle",
+            Self::NewLife => "new_life",
+            Self::Hole => "hole",
+            Self::Transport => "transport",
+            Self::SnapshotFailed => "snapshot_failed",
+            Self::Corrupt => "corrupt",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// What the command says (§5.9).
+    pub const fn reason(self) -> ResetReason {
+        match self {
+            Self::Lifecycle | Self::NewLife | Self::Hole | Self::Transport | Self::Corrupt => {
+                ResetReason::Lifecycle
+            }
+            Self::SnapshotFailed => ResetReason::SnapshotFailed,
+            Self::Fault => ResetReason::TargetFault,
+        }
     }
 }
 
@@ -162,7 +222,30 @@ pub enum Notice {
         /// The rank.
         rank: RankKey,
         /// Why.
-        reason: ResetReason,
+        cause: ResetCause,
+    },
+    /// An attempt to recover brought no usable answer.
+    QueryFailed {
+        /// The rank.
+        rank: RankKey,
+        /// How many attempts of this recovery have failed by now.
+        attempt: u32,
+        /// How; `None` when it was the deadline, or what the answer said.
+        failure: Option<QueryFailure>,
+    },
+    /// The target refused a command: the rank is fenced.
+    Refused {
+        /// The rank.
+        rank: RankKey,
+    },
+    /// Transport messages are missing, whatever the event ids say (B12).
+    TransportGap {
+        /// The rank.
+        rank: RankKey,
+        /// The number that should have come.
+        expected: u64,
+        /// The number that came.
+        got: u64,
     },
 }
 
@@ -186,6 +269,8 @@ pub struct Stats {
     pub resets: u64,
     /// Commands the target refused.
     pub target_faults: u64,
+    /// Transport messages that were skipped (B12).
+    pub transport_gaps: u64,
     /// Answers whose query no longer counted.
     pub stale_replies: u64,
     discarded: [u64; DiscardReason::ALL.len()],

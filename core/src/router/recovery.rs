@@ -1,371 +1,306 @@
-//! One rank's recovery: when it is asked for, queued, sent, timed out and tried again.
+//! One rank's recovery: when it is asked for, queued, sent, timed out and tried again (§7).
 
 use super::command::Command;
-use super::follow::Base;
 use super::input::{Payload, QueryFailure};
 use super::notice::{Notice, RecoveryEnd};
+use super::permits::Lane;
+use super::purpose::Purpose;
 use super::shared::Context;
-use super::slot::Slot;
+use super::slot::{Answer, Item, Slot};
 use super::timers::{Timer, TimerKind};
-use super::trust::TrustReason;
-use crate::id::{EventId, QueryId};
+use crate::id::{BootId, EventId, QueryId, TargetId};
+use crate::membership::SourceKind;
 use crate::time::{Micros, Timestamp};
 
-/// Why a source is asked.
-///
-/// | purpose | asked from | live runs meanwhile | attempts | given up |
-/// |---|---|---|---|---|
-/// | `Initial` | its oldest | wait | all | partial, repaired later |
-/// | `Gap` | the cursor | wait | all | continue across the hole as partial, repaired later (B5, B33) |
-/// | `Verify` | the cursor | wait | all | reset, restart as partial (B6) |
-/// | `Probe` | up to 15 messages before the cursor | flow | one | asked again later |
-/// | `Repair` | its oldest | wait | one | asked again later |
+/// From where a source is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Purpose {
-    /// The first recovery of an activation or life.
-    Initial,
-    /// Messages are missing.
-    Gap,
-    /// The transport was interrupted, or ids fell back: is it still the same life (B7)?
-    Verify,
-    /// A quiet source may have lost its tail (B3).
-    Probe,
-    /// An earlier recovery failed (B5).
-    Repair,
-}
-
-impl Purpose {
-    /// The stable snake_case name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Initial => "initial",
-            Self::Gap => "gap",
-            Self::Verify => "verify",
-            Self::Probe => "probe",
-            Self::Repair => "repair",
-        }
-    }
-
-    /// Whether a recovery of this purpose gives way to one that the stream itself asks for.
-    const fn yields(self) -> bool {
-        match self {
-            Self::Probe | Self::Repair => true,
-            Self::Initial | Self::Gap | Self::Verify => false,
-        }
-    }
+pub(super) enum From {
+    /// Its whole state, or all that it still has.
+    Whole,
+    /// Exactly this id.
+    Id(EventId),
+    /// What follows the cursor, as the source's kind and the proof of its life want it.
+    Cursor,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Stage {
+    /// Wanted, but not launched: a reset, or its turn among the rank's work, comes first.
+    Owed,
     /// Jitter or backoff: the timer starts the next attempt.
     Waiting(Timer),
     /// For a permit.
-    Queued { ticket: u64 },
-    /// Sent; the timer is the attempt's deadline.
-    InFlight { query: QueryId, timer: Timer },
-    /// Answered; the reply waits in [`Follow::reply`].
-    Answered,
+    Queued { ticket: u64, lane: Lane },
+    /// Sent. The timer is the attempt's deadline, or the end of its slice (B9).
+    InFlight { query: QueryId, lane: Lane, target: TargetId, timer: Timer },
+    /// Answered, or out of attempts; the answer waits for its turn.
+    Answered { query: QueryId },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Recovery {
     pub(super) purpose: Purpose,
+    pub(super) from: From,
     pub(super) stage: Stage,
     /// Attempts that failed so far.
     pub(super) failed: u32,
+    /// Of these, how many the source refused in words (B33).
+    pub(super) refused: u32,
+    /// Answers that broke the rules (B10).
+    pub(super) violations: u32,
+    /// How often an attempt gave way (B9).
+    pub(super) yielded: u32,
+    pub(super) began_at: Timestamp,
     /// When the last attempt was sent.
     pub(super) sent_at: Timestamp,
-    /// The id the last attempt asked from; `None` is the source's oldest.
+    /// The id the last attempt asked from; `None` is the whole.
     pub(super) asked: Option<EventId>,
-    /// Last id handed to the target when the last attempt was sent.
+    /// The cursor when the last attempt was sent.
     pub(super) head: Option<EventId>,
+    /// The incarnation that was asked (B17).
+    pub(super) boot: Option<BootId>,
 }
 
+/// How often a source that says "no" in words is asked again within one recovery (B33): a permanent
+/// error stays one.
+const REFUSED_ATTEMPTS: u32 = 2;
+
 impl<P: Payload> Slot<P> {
-    /// Whether the active source can be asked at all.
+    /// Whether the followed source can be asked at all.
     pub(super) fn can_ask(&self) -> bool {
-        !self.follow.replay_blind && self.active.is_some_and(|source| source.target.is_some())
+        !self.follow.replay_blind && self.recoverable()
     }
 
-    /// Starts a recovery after `delay`; one of a weaker purpose gives way, a stronger one stays.
-    pub(super) fn start_recovery(
-        &mut self,
-        purpose: Purpose,
-        delay: Micros,
-        cx: &mut Context<'_, P>,
-    ) {
-        if self.follow.purpose().is_some_and(|running| !running.yields()) {
+    /// Marks a recovery as wanted; [`Slot::launch`] starts it. A running one ends.
+    pub(super) fn owe_recovery(&mut self, purpose: Purpose, from: From, cx: &mut Context<'_, P>) {
+        self.cancel_recovery(cx);
+        self.follow.recovery = Some(Recovery {
+            purpose,
+            from,
+            stage: Stage::Owed,
+            failed: 0,
+            refused: 0,
+            violations: 0,
+            yielded: 0,
+            began_at: cx.now,
+            sent_at: cx.now,
+            asked: None,
+            head: None,
+            boot: None,
+        });
+    }
+
+    /// Launches the recovery that is owed: with jitter when it asks for the whole.
+    pub(super) fn launch(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery else { return };
+        let delay = match recovery.from {
+            From::Whole => cx.shared.jitter.below(cx.shared.policy.jitter_max),
+            From::Id(_) | From::Cursor => Micros(0),
+        };
+        self.launch_after(delay, cx);
+    }
+
+    pub(super) fn launch_after(&mut self, delay: Micros, cx: &mut Context<'_, P>) {
+        let Some(mut recovery) = self.follow.recovery else { return };
+        if cx.shared.shut {
+            // Nothing is asked any more; what waits behind it waits until the rank is emptied.
             return;
         }
-        self.cancel_recovery(cx);
-        let at = cx.now.after(delay);
-        let timer = cx.shared.timers.set(at, cx.slot, TimerKind::Recovery);
-        let stage = Stage::Waiting(timer);
-        self.follow.recovery =
-            Some(Recovery { purpose, stage, failed: 0, sent_at: cx.now, asked: None, head: None });
+        if self.is_outdated() {
+            self.follow.recovery = None;
+            return;
+        }
         if delay.0 == 0 {
-            self.recovery_timer(cx);
+            self.queue_for_permit(recovery, cx);
+        } else {
+            let at = cx.now.after(delay);
+            recovery.stage = Stage::Waiting(cx.shared.timers.set(at, cx.slot, TimerKind::Recovery));
+            self.follow.recovery = Some(recovery);
         }
     }
 
-    /// The first recovery of a life, spread by jitter.
-    pub(super) fn start_initial(&mut self, cx: &mut Context<'_, P>) {
-        if self.can_ask() {
-            let delay = cx.shared.jitter.below(cx.shared.policy.jitter_max);
-            self.start_recovery(Purpose::Initial, delay, cx);
+    /// Starts a recovery at once; one that is not in the background stays if it runs already.
+    pub(super) fn start_recovery(&mut self, purpose: Purpose, from: From, cx: &mut Context<'_, P>) {
+        if self.follow.purpose().is_some_and(|running| !running.is_background()) {
+            return;
+        }
+        self.owe_recovery(purpose, from, cx);
+        self.launch(cx);
+    }
+
+    fn lane_of(&self, recovery: &Recovery) -> Lane {
+        match (recovery.from, self.follow.cursor) {
+            (From::Whole, _) | (From::Cursor, None) => Lane::Whole,
+            (From::Id(_), _) | (From::Cursor, Some(_)) => Lane::Range,
+        }
+    }
+
+    fn queue_for_permit(&mut self, mut recovery: Recovery, cx: &mut Context<'_, P>) {
+        let Some(target) = self.target() else {
+            self.follow.recovery = None;
+            return;
+        };
+        let lane = self.lane_of(&recovery);
+        if cx.shared.permits.take(lane, target, &cx.shared.policy) {
+            self.send(recovery, lane, target, cx);
+        } else {
+            let ticket = cx.shared.permits.wait(lane, cx.slot, target);
+            recovery.stage = Stage::Queued { ticket, lane };
+            self.follow.recovery = Some(recovery);
+        }
+    }
+
+    /// A permit came free and this slot waited longest for it.
+    pub(super) fn permit_granted(&mut self, cx: &mut Context<'_, P>) {
+        let (Some(recovery), Some(target)) = (self.follow.recovery, self.target()) else { return };
+        match recovery.stage {
+            Stage::Queued { lane, .. } => self.send(recovery, lane, target, cx),
+            Stage::Owed | Stage::Waiting(_) | Stage::InFlight { .. } | Stage::Answered { .. } => {}
+        }
+    }
+
+    /// Sends one attempt; a permit is held.
+    fn send(
+        &mut self,
+        mut recovery: Recovery,
+        lane: Lane,
+        target: TargetId,
+        cx: &mut Context<'_, P>,
+    ) {
+        let Some(binding) = self.binding else { return };
+        let start = match recovery.from {
+            From::Whole => None,
+            From::Id(id) => Some(id),
+            From::Cursor => self.start_at_cursor(recovery.purpose, binding.source.kind, cx),
+        };
+        let query = cx.shared.fresh_query();
+        recovery.asked = start;
+        recovery.head = self.follow.cursor;
+        recovery.boot = self.boot;
+        recovery.sent_at = cx.now;
+        let timer = set_attempt_timer(&recovery, cx);
+        recovery.stage = Stage::InFlight { query, lane, target, timer };
+        self.follow.recovery = Some(recovery);
+        cx.shared.stats.queries += 1;
+        cx.shared.queries.insert(query, cx.slot);
+        cx.fx.command(Command::Query {
+            query,
+            rank: self.key,
+            publisher: binding.source.publisher,
+            target,
+            start,
+        });
+    }
+
+    /// An engine is asked with one message of overlap: only a message that is already known proves
+    /// the life (B7). A probe takes all that are remembered: the only way to find a life that went
+    /// on unnoticed at exactly the next id.
+    fn start_at_cursor(
+        &self,
+        purpose: Purpose,
+        kind: SourceKind,
+        cx: &Context<'_, P>,
+    ) -> Option<EventId> {
+        let cursor = self.follow.cursor?;
+        match (kind, cx.shared.policy.verify_life) {
+            (SourceKind::Engine, true) if purpose == Purpose::Probe => {
+                Some(self.follow.anchors.reach(cursor))
+            }
+            (SourceKind::Engine, true) => Some(cursor),
+            (SourceKind::Engine, false) | (SourceKind::Agent, _) => {
+                Some(super::next_id(cursor).unwrap_or(cursor))
+            }
         }
     }
 
     /// The current stage's timer fired.
     pub(super) fn recovery_timer(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = &mut self.follow.recovery else { return };
+        self.next_stage(cx);
+        self.pump(cx);
+    }
+
+    fn next_stage(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery else { return };
         match recovery.stage {
-            Stage::Waiting(timer) => {
-                cx.shared.timers.cancel(&mut Some(timer));
-                if cx.shared.permits.take(cx.shared.policy.concurrency) {
-                    self.send(cx);
-                } else {
-                    recovery.stage = Stage::Queued { ticket: cx.shared.permits.wait(cx.slot) };
+            Stage::Waiting(_) => self.queue_for_permit(recovery, cx),
+            Stage::InFlight { query, lane, target, .. } => {
+                if cx.now < recovery.sent_at.after(cx.shared.policy.attempt_timeout) {
+                    self.end_of_slice(recovery, query, lane, target, cx);
+                    return;
                 }
+                self.take_back(query, lane, target, cx);
+                self.attempt_failed(query, None, cx);
             }
-            Stage::InFlight { query, .. } => {
-                cx.fx.command(Command::Cancel { query });
-                self.attempt_failed(cx);
-            }
-            Stage::Queued { .. } | Stage::Answered => {}
+            Stage::Owed | Stage::Queued { .. } | Stage::Answered { .. } => {}
         }
     }
 
-    /// A permit came free and this slot waited longest. Returns whether it was used.
-    pub(super) fn permit_granted(&mut self, cx: &mut Context<'_, P>) -> bool {
-        match self.follow.recovery.as_ref().map(|recovery| recovery.stage) {
-            Some(Stage::Queued { .. }) => {
-                self.send(cx);
-                true
-            }
-            Some(Stage::Waiting(_) | Stage::InFlight { .. } | Stage::Answered) | None => false,
-        }
-    }
-
-    /// Sends one attempt; a permit is held.
-    fn send(&mut self, cx: &mut Context<'_, P>) {
-        let head = self.head();
-        let target = self.active.and_then(|source| source.target.map(|target| (source, target)));
-        let (Some(recovery), Some((source, target))) = (&mut self.follow.recovery, target) else {
-            cx.shared.permits.release();
+    /// An attempt that has had its slice gives way if somebody could use its permit (B9): it queues
+    /// again, with twice the time.
+    fn end_of_slice(
+        &mut self,
+        mut recovery: Recovery,
+        query: QueryId,
+        lane: Lane,
+        target: TargetId,
+        cx: &mut Context<'_, P>,
+    ) {
+        if !cx.shared.permits.contended(lane, target, &cx.shared.policy) {
+            let timer = set_attempt_timer(&recovery, cx);
+            recovery.stage = Stage::InFlight { query, lane, target, timer };
+            self.follow.recovery = Some(recovery);
             return;
-        };
-        // One message of overlap: only a message that is already known proves the life (B7). A probe
-        // takes all that are remembered: the only way to find a life that went on unnoticed at
-        // exactly the next id.
-        let start = match recovery.purpose {
-            Purpose::Initial | Purpose::Repair => None,
-            Purpose::Gap | Purpose::Verify => head,
-            Purpose::Probe => head.map(|head| self.follow.anchors.reach(head)),
-        };
-        recovery.asked = start;
-        recovery.head = head;
-        let query = cx.shared.fresh_query();
-        let deadline = cx.now.after(cx.shared.policy.attempt_timeout);
-        let timer = cx.shared.timers.set(deadline, cx.slot, TimerKind::Recovery);
-        recovery.stage = Stage::InFlight { query, timer };
-        recovery.sent_at = cx.now;
-        cx.shared.stats.queries += 1;
-        cx.fx.command(Command::Query {
-            query,
-            rank: self.key,
-            publisher: source.publisher,
-            target,
-            start,
-        });
+        }
+        self.take_back(query, lane, target, cx);
+        recovery.yielded = recovery.yielded.saturating_add(1);
+        if self.is_over_budget(&recovery, cx) {
+            self.follow.recovery = Some(recovery);
+            self.exhausted(query, cx);
+            return;
+        }
+        let ticket = cx.shared.permits.wait(lane, cx.slot, target);
+        recovery.stage = Stage::Queued { ticket, lane };
+        self.follow.recovery = Some(recovery);
+    }
+
+    fn take_back(&self, query: QueryId, lane: Lane, target: TargetId, cx: &mut Context<'_, P>) {
+        cx.shared.queries.remove(query, cx.slot);
+        cx.shared.permits.release(lane, target);
+        cx.fx.command(Command::Cancel { query });
+    }
+
+    fn is_over_budget(&self, recovery: &Recovery, cx: &Context<'_, P>) -> bool {
+        let policy = &cx.shared.policy;
+        policy.fair_recovery && cx.now.since(recovery.began_at) >= policy.recovery_budget
     }
 
     /// Takes the in-flight stage of `query` apart; false when that query no longer counts (S4).
     pub(super) fn answered(&mut self, query: QueryId, cx: &mut Context<'_, P>) -> bool {
         let Some(recovery) = &mut self.follow.recovery else { return false };
         match recovery.stage {
-            Stage::InFlight { query: sent, timer } if sent == query => {
+            Stage::InFlight { query: sent, lane, target, timer } if sent == query => {
                 cx.shared.timers.cancel(&mut Some(timer));
-                cx.shared.permits.release();
-                recovery.stage = Stage::Answered;
+                cx.shared.queries.remove(query, cx.slot);
+                cx.shared.permits.release(lane, target);
+                recovery.stage = Stage::Answered { query };
                 true
             }
-            Stage::InFlight { .. } | Stage::Waiting(_) | Stage::Queued { .. } | Stage::Answered => {
+            Stage::InFlight { .. }
+            | Stage::Owed
+            | Stage::Waiting(_)
+            | Stage::Queued { .. }
+            | Stage::Answered { .. } => false,
+        }
+    }
+
+    /// The recovery whose answer is being worked off, if it still counts.
+    pub(super) fn answered_recovery(&self) -> Option<Recovery> {
+        self.follow.recovery.filter(|recovery| match recovery.stage {
+            Stage::Answered { .. } => true,
+            Stage::Owed | Stage::Waiting(_) | Stage::Queued { .. } | Stage::InFlight { .. } => {
                 false
             }
-        }
-    }
-
-    /// An attempt brought nothing usable: wait and try again, or give up.
-    pub(super) fn attempt_failed(&mut self, cx: &mut Context<'_, P>) {
-        let Some(mut recovery) = self.follow.recovery else { return };
-        self.release(recovery, cx);
-        recovery.stage = Stage::Answered;
-        recovery.failed += 1;
-        self.follow.recovery = Some(recovery);
-        let attempts = if recovery.purpose.yields() { 1 } else { cx.shared.policy.attempts };
-        if recovery.failed >= attempts {
-            self.give_up(recovery.purpose, cx);
-            return;
-        }
-        let wait = cx.shared.policy.backoff_base.doubled(recovery.failed - 1);
-        self.retry_after(recovery, wait, cx);
-    }
-
-    /// An attempt brought part of what was asked: go on from there, the failures forgotten. The life
-    /// is established by then, so what is left is a gap.
-    pub(super) fn attempt_progressed(&mut self, cx: &mut Context<'_, P>) {
-        let Some(mut recovery) = self.follow.recovery else { return };
-        recovery.purpose = match recovery.purpose {
-            Purpose::Initial | Purpose::Repair | Purpose::Gap | Purpose::Verify => Purpose::Gap,
-            Purpose::Probe => Purpose::Probe,
-        };
-        recovery.failed = 0;
-        let wait = cx.shared.policy.backoff_base;
-        self.retry_after(recovery, wait, cx);
-    }
-
-    /// The life is established, whatever else is missing: a verification goes on as a gap.
-    pub(super) fn verified(&mut self) {
-        if let Some(recovery) = &mut self.follow.recovery
-            && recovery.purpose == Purpose::Verify
-        {
-            recovery.purpose = Purpose::Gap;
-        }
-    }
-
-    fn retry_after(&mut self, mut recovery: Recovery, wait: Micros, cx: &mut Context<'_, P>) {
-        let at = cx.now.after(cx.shared.jitter.around(wait));
-        recovery.stage = Stage::Waiting(cx.shared.timers.set(at, cx.slot, TimerKind::Recovery));
-        self.follow.recovery = Some(recovery);
-    }
-
-    /// Ends the recovery, however it ended.
-    pub(super) fn finish_recovery(&mut self, end: RecoveryEnd, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery.take() else { return };
-        self.release(recovery, cx);
-        if recovery.purpose == Purpose::Probe && end == RecoveryEnd::Healed {
-            cx.shared.stats.probes += 1;
-        } else {
-            cx.shared.stats.recovery(end);
-            cx.fx.notice(Notice::Recovered { rank: self.key, end });
-        }
-        self.tell_initial(cx);
-        self.arm_probe(cx);
-    }
-
-    /// Stops the recovery, if any: its answer no longer counts.
-    pub(super) fn cancel_recovery(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery.take() else { return };
-        if let Stage::InFlight { query, .. } = recovery.stage {
-            cx.fx.command(Command::Cancel { query });
-        }
-        self.release(recovery, cx);
-        self.follow.reply = None;
-        cx.shared.stats.recovery(RecoveryEnd::Superseded);
-        if recovery.purpose == Purpose::Initial {
-            self.tell_initial(cx);
-        }
-    }
-
-    /// Gives back whatever the stage holds: timer, permit or place in the queue.
-    fn release(&self, recovery: Recovery, cx: &mut Context<'_, P>) {
-        match recovery.stage {
-            Stage::Waiting(timer) => cx.shared.timers.cancel(&mut Some(timer)),
-            Stage::Queued { ticket } => cx.shared.permits.forget(ticket),
-            Stage::InFlight { timer, .. } => {
-                cx.shared.timers.cancel(&mut Some(timer));
-                cx.shared.permits.release();
-            }
-            Stage::Answered => {}
-        }
-    }
-
-    /// Tells once per activation that the first recovery has ended (B35).
-    pub(super) fn tell_initial(&mut self, cx: &mut Context<'_, P>) {
-        if !core::mem::replace(&mut self.follow.initial_told, true) {
-            cx.fx.notice(Notice::InitialRecoveryComplete { rank: self.key });
-        }
-    }
-
-    fn give_up(&mut self, purpose: Purpose, cx: &mut Context<'_, P>) {
-        self.finish_recovery(RecoveryEnd::Failed, cx);
-        match purpose {
-            Purpose::Initial => {
-                self.follow.base = Base::Incomplete(TrustReason::HistoryUnknown);
-                self.arm_repair(cx);
-            }
-            Purpose::Gap => {
-                self.follow.base = Base::Incomplete(TrustReason::Hole);
-                self.arm_repair(cx);
-                self.cross_hole(cx);
-            }
-            Purpose::Verify => self.restart_unverified(cx),
-            Purpose::Probe => {}
-            Purpose::Repair => self.arm_repair(cx),
-        }
-    }
-
-    /// Sets the timer of the next tail probe, if the source can be probed.
-    pub(super) fn arm_probe(&mut self, cx: &mut Context<'_, P>) {
-        cx.shared.timers.cancel(&mut self.follow.probe);
-        if !self.can_ask() {
-            return;
-        }
-        let policy = &cx.shared.policy;
-        let wait = policy.probe_first.doubled(self.follow.probe_step).min(policy.probe_max);
-        let at = cx.now.after(cx.shared.jitter.around(wait));
-        self.follow.probe = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Probe));
-    }
-
-    /// The probe timer fired: ask if it has been quiet, else wait on.
-    pub(super) fn probe_timer(&mut self, cx: &mut Context<'_, P>) {
-        self.follow.probe = None;
-        let quiet = cx.now.since(self.follow.last_live);
-        let idle = self.is_following();
-        let wanted = cx.shared.policy.probe_first;
-        if quiet.0 < wanted.0 - wanted.0 / 4 || !idle {
-            self.follow.probe_step = 0;
-            self.arm_probe(cx);
-            return;
-        }
-        self.follow.probe_step = self.follow.probe_step.saturating_add(1).min(32);
-        self.start_recovery(Purpose::Probe, Micros(0), cx);
-    }
-
-    /// Whether nothing else than live messages is being dealt with.
-    fn is_following(&self) -> bool {
-        self.follow.recovery.is_none()
-            && self.follow.doubt.is_none()
-            && self.fence.is_none()
-            && self.coming().is_none()
-    }
-
-    /// Sets the timer of the next background repair (B5).
-    pub(super) fn arm_repair(&mut self, cx: &mut Context<'_, P>) {
-        cx.shared.timers.cancel(&mut self.follow.repair);
-        let policy = &cx.shared.policy;
-        let wait = policy.repair_base.doubled(self.follow.repair_step).min(policy.repair_max);
-        self.follow.repair_step = self.follow.repair_step.saturating_add(1).min(32);
-        let at = cx.now.after(cx.shared.jitter.around(wait));
-        self.follow.repair = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Repair));
-    }
-
-    /// A replay that had nothing is tried again now and then.
-    pub(super) fn repair_if_blind(&mut self, cx: &mut Context<'_, P>) {
-        if self.follow.replay_blind {
-            self.arm_repair(cx);
-        }
-    }
-
-    /// The repair timer fired.
-    pub(super) fn repair_timer(&mut self, cx: &mut Context<'_, P>) {
-        self.follow.repair = None;
-        if !self.recoverable() || !self.is_following() {
-            self.arm_repair(cx);
-            return;
-        }
-        self.start_recovery(Purpose::Repair, Micros(0), cx);
+        })
     }
 
     /// A query failed at the source or on the way.
@@ -375,14 +310,132 @@ impl<P: Payload> Slot<P> {
         failure: QueryFailure,
         cx: &mut Context<'_, P>,
     ) {
-        if !self.answered(query, cx) {
-            cx.shared.stats.stale_replies += 1;
+        if let Some(recovery) = &mut self.follow.recovery
+            && failure == QueryFailure::Refused
+        {
+            recovery.refused += 1;
+        }
+        self.attempt_failed(query, Some(failure), cx);
+    }
+
+    /// An attempt brought nothing usable and holds nothing any more: wait and try again, or give up.
+    pub(super) fn attempt_failed(
+        &mut self,
+        query: QueryId,
+        failure: Option<QueryFailure>,
+        cx: &mut Context<'_, P>,
+    ) {
+        let Some(mut recovery) = self.follow.recovery else { return };
+        recovery.failed += 1;
+        self.follow.recovery = Some(recovery);
+        cx.fx.notice(Notice::QueryFailed { rank: self.key, attempt: recovery.failed, failure });
+        let policy = &cx.shared.policy;
+        let attempts = if recovery.purpose.is_background() { 1 } else { policy.attempts };
+        let permanent = policy.keep_on_failure && recovery.refused >= REFUSED_ATTEMPTS;
+        if recovery.failed >= attempts || permanent || self.is_over_budget(&recovery, cx) {
+            self.exhausted(query, cx);
             return;
         }
-        match failure {
-            QueryFailure::Transport | QueryFailure::Refused | QueryFailure::Unreadable => {
-                self.attempt_failed(cx);
+        let wait = policy.backoff_base.doubled(recovery.failed - 1);
+        self.retry_after(wait, cx);
+    }
+
+    fn exhausted(&mut self, query: QueryId, cx: &mut Context<'_, P>) {
+        if let Some(recovery) = &mut self.follow.recovery {
+            recovery.stage = Stage::Answered { query };
+        }
+        self.enqueue(Item::Answer { query, answer: Answer::Exhausted }, cx);
+    }
+
+    /// An attempt brought part of what was asked: go on from there, the failures forgotten. The life
+    /// is established by then, so what is left is a gap.
+    pub(super) fn attempt_progressed(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = &mut self.follow.recovery else { return };
+        recovery.purpose = match recovery.purpose {
+            Purpose::Initial
+            | Purpose::Gap
+            | Purpose::Fault
+            | Purpose::Verify
+            | Purpose::Repair
+            | Purpose::Probation => Purpose::Gap,
+            Purpose::Probe => Purpose::Probe,
+        };
+        recovery.from = From::Cursor;
+        recovery.failed = 0;
+        self.retry_after(cx.shared.policy.backoff_base, cx);
+    }
+
+    fn retry_after(&mut self, wait: Micros, cx: &mut Context<'_, P>) {
+        let wait =
+            if cx.shared.policy.fair_recovery { cx.shared.jitter.around(wait) } else { wait };
+        self.launch_after(wait, cx);
+    }
+
+    /// Ends the recovery, however it ended.
+    pub(super) fn finish_recovery(&mut self, end: RecoveryEnd, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery else { return };
+        self.release_recovery(cx);
+        if recovery.purpose == Purpose::Probe && end == RecoveryEnd::Healed {
+            cx.shared.stats.probes += 1;
+        } else {
+            cx.shared.stats.recovery(end);
+            cx.fx.notice(Notice::Recovered { rank: self.key, end });
+        }
+        if recovery.from == From::Whole || cx.shared.policy.no_dark_state {
+            self.tell_initial(cx);
+        }
+        self.arm_probe(cx);
+    }
+
+    /// Stops the recovery, if any: its answer no longer counts.
+    pub(super) fn cancel_recovery(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery else { return };
+        match recovery.stage {
+            Stage::InFlight { query, .. } => cx.fx.command(Command::Cancel { query }),
+            // Another one takes over what has not begun.
+            Stage::Owed => {
+                self.follow.recovery = None;
+                return;
             }
+            Stage::Waiting(_) | Stage::Queued { .. } | Stage::Answered { .. } => {}
+        }
+        self.release_recovery(cx);
+        cx.shared.stats.recovery(RecoveryEnd::Superseded);
+        if recovery.purpose == Purpose::Initial && cx.shared.policy.no_dark_state {
+            self.tell_initial(cx);
         }
     }
+
+    /// Gives back whatever the recovery holds: timer, permit or place in the queue.
+    fn release_recovery(&mut self, cx: &mut Context<'_, P>) {
+        let Some(recovery) = self.follow.recovery.take() else { return };
+        match recovery.stage {
+            Stage::Waiting(timer) => cx.shared.timers.cancel(&mut Some(timer)),
+            Stage::Queued { ticket, .. } => cx.shared.permits.forget(ticket),
+            Stage::InFlight { query, lane, target, timer } => {
+                cx.shared.timers.cancel(&mut Some(timer));
+                cx.shared.queries.remove(query, cx.slot);
+                cx.shared.permits.release(lane, target);
+            }
+            Stage::Owed | Stage::Answered { .. } => {}
+        }
+    }
+
+    /// Tells that a first recovery has ended: once an activation (B35), or once each launch that
+    /// asked for the whole (§6.11).
+    pub(super) fn tell_initial(&mut self, cx: &mut Context<'_, P>) {
+        let told = core::mem::replace(&mut self.follow.initial_told, true);
+        if !told || !cx.shared.policy.no_dark_state {
+            cx.fx.notice(Notice::InitialRecoveryComplete { rank: self.key });
+        }
+    }
+}
+
+/// Sets the timer of an attempt: its deadline, or the end of its slice if that comes first (B9).
+fn set_attempt_timer<P>(recovery: &Recovery, cx: &mut Context<'_, P>) -> Timer {
+    let policy = &cx.shared.policy;
+    let deadline = recovery.sent_at.after(policy.attempt_timeout);
+    let slice = cx.now.after(policy.attempt_slice.doubled(recovery.yielded));
+    let at = if policy.fair_recovery { deadline.min(slice) } else { deadline };
+    cx.shared.timers.set(at, cx.slot, TimerKind::Recovery)
 }

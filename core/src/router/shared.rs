@@ -1,62 +1,51 @@
-//! What all ranks of one router share: ids, timers, permits, counters, the generator.
+//! What all ranks of one router share: ids, lookups, timers, permits, counters, the generator.
 
 use super::command::Effects;
 use super::jitter::Jitter;
 use super::notice::Stats;
+use super::permits::Permits;
 use super::policy::Policy;
 use super::timers::{SlotId, Timers};
-use crate::id::{OpId, QueryId};
+use crate::id::{OpId, PublisherId, QueryId};
 use crate::time::Timestamp;
-use alloc::collections::VecDeque;
+use core::hash::{Hash, Hasher};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
-/// Query permits: at most `concurrency` in flight, first come first served (S5).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Permits {
-    in_flight: u32,
-    waiting: VecDeque<(SlotId, u64)>,
-    ticket: u64,
-}
+/// A lookup-only map: it is never iterated, so its order cannot reach an output. It follows from
+/// the slots, so it adds nothing to a hash of the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lookup<K: Eq + Hash>(HashMap<K, SlotId, FxBuildHasher>);
 
-impl Permits {
-    /// Takes a permit if one is free and nobody waits for it already.
-    pub(super) fn take(&mut self, limit: u32) -> bool {
-        if self.in_flight >= limit || !self.waiting.is_empty() {
-            return false;
-        }
-        self.in_flight += 1;
-        true
-    }
-
-    /// Queues for a permit; the ticket tells this wait from earlier ones of the same slot.
-    pub(super) fn wait(&mut self, slot: SlotId) -> u64 {
-        self.ticket += 1;
-        self.waiting.push_back((slot, self.ticket));
-        self.ticket
-    }
-
-    pub(super) const fn release(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
-    }
-
-    /// Takes back a wait.
-    pub(super) fn forget(&mut self, ticket: u64) {
-        self.waiting.retain(|(_, waiting)| *waiting != ticket);
-    }
-
-    /// Hands a free permit to whoever waits longest.
-    pub(super) fn grant(&mut self, limit: u32) -> Option<SlotId> {
-        if self.in_flight >= limit {
-            return None;
-        }
-        let (slot, _) = self.waiting.pop_front()?;
-        self.in_flight += 1;
-        Some(slot)
-    }
-
-    pub(super) const fn in_flight(&self) -> u32 {
-        self.in_flight
+impl<K: Eq + Hash> Default for Lookup<K> {
+    fn default() -> Self {
+        Self(HashMap::with_hasher(FxBuildHasher))
     }
 }
+
+impl<K: Eq + Hash> Hash for Lookup<K> {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+impl<K: Copy + Eq + Hash> Lookup<K> {
+    pub(super) fn get(&self, key: K) -> Option<SlotId> {
+        self.0.get(&key).copied()
+    }
+
+    pub(super) fn insert(&mut self, key: K, slot: SlotId) {
+        self.0.insert(key, slot);
+    }
+
+    /// Forgets `key` if it still means `slot`.
+    pub(super) fn remove(&mut self, key: K, slot: SlotId) {
+        if self.get(key) == Some(slot) {
+            self.0.remove(&key);
+        }
+    }
+}
+
+/// Bits of an op that name its slot: a router holds fewer than 2²⁴ slots.
+const SLOT_BITS: u32 = 24;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shared {
@@ -65,6 +54,18 @@ pub(super) struct Shared {
     pub(super) timers: Timers,
     pub(super) permits: Permits,
     pub(super) stats: Stats,
+    /// Who follows a publisher.
+    pub(super) followed: Lookup<PublisherId>,
+    /// Whom the newest snapshot gives a publisher to, followed already or not.
+    pub(super) selected: Lookup<PublisherId>,
+    /// Whose query is in flight.
+    pub(super) queries: Lookup<QueryId>,
+    /// Bytes that wait over all ranks (B13).
+    pub(super) waiting_bytes: usize,
+    /// Membership is the last known one (B8).
+    pub(super) suspect: bool,
+    /// The machine has been shut down: nothing is asked any more.
+    pub(super) shut: bool,
     next_op: u64,
     next_query: u64,
 }
@@ -77,15 +78,29 @@ impl Shared {
             timers: Timers::default(),
             permits: Permits::default(),
             stats: Stats::default(),
+            followed: Lookup::default(),
+            selected: Lookup::default(),
+            queries: Lookup::default(),
+            waiting_bytes: 0,
+            suspect: false,
+            shut: false,
             next_op: 1,
             next_query: 1,
         }
     }
 
-    pub(super) const fn fresh_op(&mut self) -> OpId {
-        let op = OpId(self.next_op);
+    /// A fresh op of `slot`. After 2⁴⁰ ops the numbers come round again; a rank has one incomplete
+    /// op at a time, so only a completion that late could be mistaken.
+    pub(super) const fn fresh_op(&mut self, slot: SlotId) -> OpId {
+        let op = OpId((self.next_op << SLOT_BITS) | slot.0 as u64);
         self.next_op += 1;
         op
+    }
+
+    /// The slot that an op was made for.
+    pub(super) const fn slot_of(op: OpId) -> SlotId {
+        let slot = (op.0 & ((1 << SLOT_BITS) - 1)) as u32;
+        SlotId(slot)
     }
 
     pub(super) const fn fresh_query(&mut self) -> QueryId {
@@ -102,4 +117,6 @@ pub(super) struct Context<'a, P> {
     pub(super) fx: &'a mut Effects<P>,
     pub(super) now: Timestamp,
     pub(super) slot: SlotId,
+    /// Bytes that wait on other ranks (B13).
+    pub(super) others_bytes: usize,
 }

@@ -1,60 +1,77 @@
-//! One rank's slot: what membership wants of it, what its target is doing, and the one place that
-//! decides what happens next ([`Slot::advance`]).
+//! One rank's slot: its work items, and the one place that takes them in turn ([`Slot::pump`]).
 //!
-//! Inputs only record facts; `advance` then works the slot off up to its next wait, in this order:
+//! A rank does one thing at a time (§9). Every input that concerns it becomes a work item; an item
+//! runs up to the command it must wait for, which then is the slot's [`Step`]; the command's
+//! completion goes on from there. Items that arrive meanwhile wait in order of arrival. Recovery
+//! queries and timers run beside the items (§7); only what they bring is an item.
 //!
-//! | # | condition | what happens |
+//! | item | file | may wait for |
 //! |---|---|---|
-//! | 1 | a command is incomplete | wait for its completion (§4 rule 3) |
-//! | 2 | fenced | wait for the heal timer (B1) |
-//! | 3 | membership wants something else | reset, then apply it; nothing to reset: apply at once |
-//! | 4 | a restart is owed | reset, then start over as the restart says |
-//! | 5 | no source | idle |
-//! | 6 | an answer waits | work it off (`reply.rs`) |
-//! | 7 | live runs wait | admit, ask, or hold (`live.rs`) |
+//! | `Reconcile` | `slot/reconcile.rs` | a reset |
+//! | `Live` | `live.rs` | an admit, a reset |
+//! | `TransportGap`, `Watermark` | `slot/transport.rs` | – |
+//! | `Answer` | `answer.rs` | a replace or reset, then an admit |
+//! | `FollowUp` | `answer/commit.rs` | – |
+//! | `Fault`, `Reject` | `slot/fault.rs` | a reset |
+//! | `Probation` | `slot/probation.rs` | – |
+//! | `Interrupted`, `Back` | `slot/transport.rs` | a reset |
+//! | `Remove` | `slot/reconcile.rs` | a reset |
 
+mod fault;
 mod fence;
+mod probation;
+mod queue;
+mod reconcile;
 mod restart;
+mod step;
 mod transport;
 mod trust;
 
-use super::anchors::Anchors;
-use super::command::{Command, ResetReason};
-use super::follow::{Base, Follow};
-use super::input::{Completion, Flaw, Payload, RankStatus, Run, Runs, Source};
-use super::live::Drained;
-use super::notice::DiscardReason;
-use super::pending::Pending;
+use super::command::{Command, Scope};
+use super::follow::Follow;
+use super::input::{Payload, RecoveryOutcome, Runs};
+use super::notice::{DiscardReason, Notice, ResetCause};
 use super::shared::Context;
 use super::trust::{Trust, TrustReason};
-use crate::id::{Epoch, EventId, Generation, OpId, PublisherId, RankKey};
-use alloc::vec::Vec;
-use fence::Fence;
-pub(super) use restart::Then;
+use crate::id::{BootId, Epoch, EventId, Generation, PublisherId, QueryId, RankKey, TargetId};
+use crate::membership::{MemberRank, RankStatus, Source};
+use alloc::collections::VecDeque;
+pub(super) use fence::Fence;
+pub(super) use probation::Rejected;
+pub(super) use step::{Commit, Step, Then};
 
 /// What membership says of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Desired {
+pub(super) struct Wanted {
     pub(super) generation: Generation,
     pub(super) status: RankStatus,
+    ready: bool,
 }
 
-impl Desired {
-    pub(super) const fn publisher(self) -> Option<PublisherId> {
+impl Wanted {
+    pub(super) const fn of(rank: &MemberRank) -> Self {
+        Self { generation: rank.generation, status: rank.status, ready: rank.ready }
+    }
+
+    /// The source that may be followed; readiness can only suppress (§5.4).
+    pub(super) const fn selected(self) -> Option<Source> {
         match self.status {
-            RankStatus::Active(source) => Some(source.publisher),
-            RankStatus::Missing | RankStatus::Ambiguous => None,
+            RankStatus::Active(source) if self.ready => Some(source),
+            RankStatus::Active(_) | RankStatus::Missing | RankStatus::Ambiguous => None,
         }
     }
 }
 
-/// The rank's one incomplete command.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Busy<P> {
-    Idle,
-    Admitting { op: OpId, last: EventId, base: Option<Base> },
-    Replacing { op: OpId, last: EventId, base: Base },
-    Resetting { op: OpId, then: Then<P> },
+/// Tells activations apart: two of the same publisher in the same generation are different ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Instance(u64);
+
+/// The source that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Binding {
+    pub(super) source: Source,
+    pub(super) epoch: Epoch,
+    pub(super) instance: Instance,
 }
 
 /// What is known of the target's content for this rank.
@@ -68,290 +85,222 @@ pub(super) enum Content {
     Empty,
 }
 
+/// What a recovery brought; see [`RecoveryOutcome`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Answer<P> {
+    Outcome(RecoveryOutcome<P>),
+    /// It named another rank (S6).
+    Foreign,
+    /// Another incarnation answered (B17).
+    OtherBoot,
+    /// No attempt brought a usable one.
+    Exhausted,
+}
+
+/// One piece of a rank's work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Item<P> {
+    Reconcile,
+    Live { instance: Instance, runs: Runs<P> },
+    TransportGap { instance: Instance },
+    Watermark { instance: Instance, last: Option<EventId>, boot: Option<BootId> },
+    Answer { query: QueryId, answer: Answer<P> },
+    FollowUp { instance: Instance, start: EventId },
+    Fault { epoch: Epoch, barrier_failed: bool },
+    Reject { epoch: Epoch },
+    Probation,
+    Interrupted { publisher: PublisherId, connection: u32 },
+    Back { publisher: PublisherId },
+    Remove,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot<P> {
     pub(super) key: RankKey,
-    /// `None`: no longer expected.
-    pub(super) desired: Option<Desired>,
-    /// What has been carried out; `None` while a change is under way.
-    pub(super) applied: Option<Desired>,
-    epoch: Epoch,
-    /// The source that is followed; `None` while a change of membership is being carried out.
-    pub(super) active: Option<Source>,
-    pub(super) busy: Busy<P>,
-    pub(super) content: Content,
+    /// The newest snapshot's word; `None`: no longer expected.
+    pub(super) wanted: Option<Wanted>,
+    /// The generation applied last.
+    stored: Option<Generation>,
+    pub(super) binding: Option<Binding>,
+    /// A reset is owed: nothing passes before it has completed (`reset_pending` of the rules).
     pub(super) fence: Option<Fence>,
-    heal_tries: u32,
-    pub(super) restart: Option<(ResetReason, Then<P>)>,
+    rejected: Option<Rejected>,
+    /// The publisher whose transport is down (B7).
+    lost: Option<PublisherId>,
+    /// Counts the selected source's connections: one that is selected anew comes over another.
+    connection: u32,
+    /// The incarnation that is followed, where it says so (B17).
+    pub(super) boot: Option<BootId>,
+    /// The transport's next number (B12).
+    next_seq: Option<u64>,
+    content: Content,
+    queue: VecDeque<Item<P>>,
+    /// The newest snapshot wants something else than what is followed: nothing of that is handed over
+    /// any more (S1), though its turn has not come yet. Never in the reference.
+    outdated: bool,
+    /// A reconciliation waits in the queue; a newer snapshot changes its content, not its place.
+    reconcile_waits: bool,
+    waiting_events: u64,
+    waiting_bytes: usize,
+    pub(super) step: Step<P>,
     pub(super) follow: Follow<P>,
+    instances: u64,
+    heal_tries: u32,
+    /// Removed, and not expected again since.
+    removed: bool,
     told: (Trust, Option<TrustReason>),
 }
 
 impl<P: Payload> Slot<P> {
-    pub(super) fn new(key: RankKey, desired: Desired, cx: &Context<'_, P>) -> Self {
+    /// A rank that is expected; `stored` is the tombstone it left behind, if any (§5.7).
+    pub(super) fn new(key: RankKey, stored: Option<Generation>, cx: &Context<'_, P>) -> Self {
         Self {
             key,
-            desired: Some(desired),
-            applied: None,
-            epoch: Epoch(desired.generation.0),
-            active: None,
-            busy: Busy::Idle,
-            content: Content::Unknown,
+            wanted: None,
+            stored,
+            binding: None,
             fence: None,
-            heal_tries: 0,
-            restart: None,
+            rejected: None,
+            lost: None,
+            connection: 0,
+            boot: None,
+            next_seq: None,
+            content: Content::Unknown,
+            queue: VecDeque::new(),
+            outdated: false,
+            reconcile_waits: false,
+            waiting_events: 0,
+            waiting_bytes: 0,
+            step: Step::Idle,
             follow: Follow::fresh(cx.now),
+            instances: 0,
+            heal_tries: 0,
+            removed: false,
             told: (Trust::Missing, Some(TrustReason::NoSource)),
         }
     }
 
-    /// Whether the rank left and nothing is left to do for it.
+    /// Whether the rank has left and nothing is left to do for it.
     pub(super) fn is_gone(&self) -> bool {
-        self.desired.is_none()
-            && self.content != Content::Dirty
-            && matches!(self.busy, Busy::Idle)
-            && self.fence.is_none()
+        self.removed && self.queue.is_empty() && self.is_idle()
     }
 
-    /// Membership wants something else of the rank (or `None`: that it goes).
-    pub(super) fn want(&mut self, desired: Option<Desired>, cx: &mut Context<'_, P>) {
-        if self.desired == desired {
-            return;
-        }
-        let publisher = desired.and_then(Desired::publisher);
-        let same_publisher = publisher == self.desired.and_then(Desired::publisher);
-        self.desired = desired;
-        if let Some(desired) = desired {
-            self.epoch = Epoch(desired.generation.0);
-        }
-        self.applied = None;
-        self.active = None;
-        self.restart = None;
-        self.quiesce(DiscardReason::Fenced, cx);
-        if !same_publisher {
-            self.follow.doubt = None;
-        }
-        self.lift_fence(cx);
+    /// The generation that a return is compared with.
+    pub(super) const fn tombstone(&self) -> Option<Generation> {
+        self.stored
     }
 
-    /// Stops everything that runs beside the rank's command.
-    fn quiesce(&mut self, reason: DiscardReason, cx: &mut Context<'_, P>) {
-        self.cancel_recovery(cx);
-        cx.shared.timers.cancel(&mut self.follow.probe);
-        cx.shared.timers.cancel(&mut self.follow.repair);
-        self.follow.reply = None;
-        let dropped = self.follow.pending.clear();
-        cx.shared.stats.discard(reason, dropped);
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self.step, Step::Idle)
     }
 
-    /// Works the slot off up to its next wait; see the table above.
-    pub(super) fn advance(&mut self, cx: &mut Context<'_, P>) {
-        loop {
-            if !matches!(self.busy, Busy::Idle) || self.fence.is_some() {
-                break;
-            }
-            if self.applied.is_none() {
-                let anything_to_reset = match self.content {
-                    Content::Unknown => self.wants_source(),
-                    Content::Dirty => true,
-                    Content::Empty => false,
-                };
-                if anything_to_reset {
-                    self.begin_reset(ResetReason::Lifecycle, Then::Apply, cx);
-                    break;
-                }
-                let Some(desired) = self.desired else { break };
-                self.apply(desired, cx);
-                continue;
-            }
-            if let Some((reason, then)) = self.restart.take() {
-                self.begin_reset(reason, then, cx);
-                break;
-            }
-            let Some(source) = self.active else { break };
-            if let Some(reply) = self.follow.reply.take() {
-                self.take_reply(source, reply, cx);
-                continue;
-            }
-            match self.drain(source, cx) {
-                Drained::Again => {}
-                Drained::Waits => break,
-            }
-        }
-        self.tell_trust(cx);
+    /// The usual case, cheaply told: there is nothing that a snapshot would have to mend.
+    pub(super) const fn is_plainly_followed(&self) -> bool {
+        self.fence.is_none() && self.binding.is_some() && !self.removed
     }
 
-    fn wants_source(&self) -> bool {
-        matches!(self.desired, Some(Desired { status: RankStatus::Active(_), .. }))
+    /// Whether the rank does nothing at the moment.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.is_idle() && !self.has_items()
     }
 
-    /// Carries out what membership wants; the target is empty, or the rank has no source.
-    fn apply(&mut self, desired: Desired, cx: &mut Context<'_, P>) {
-        self.applied = Some(desired);
-        self.heal_tries = 0;
-        self.start_over(cx);
-        self.follow.replay_blind = false;
-        self.follow.replay_mute = false;
-        self.active = match desired.status {
-            RankStatus::Active(source) => Some(source),
-            RankStatus::Missing | RankStatus::Ambiguous => None,
-        };
-        if self.active.is_some() && self.follow.doubt.is_none() {
-            self.begin_following(cx);
-        }
-    }
-
-    /// First steps of a life whose beginning has not been seen.
-    fn begin_following(&mut self, cx: &mut Context<'_, P>) {
-        if self.can_ask() {
-            self.start_initial(cx);
-        } else {
-            self.tell_initial(cx);
-            self.repair_if_blind(cx);
-        }
-        self.arm_probe(cx);
-    }
-
-    /// A command of this rank has ended.
-    pub(super) fn completed(&mut self, done: Completion, cx: &mut Context<'_, P>) {
-        let running = match &self.busy {
-            Busy::Idle => return,
-            Busy::Admitting { op, .. }
-            | Busy::Replacing { op, .. }
-            | Busy::Resetting { op, .. } => *op,
-        };
-        if running != done.op {
-            return;
-        }
-        let ended = core::mem::replace(&mut self.busy, Busy::Idle);
-        if !done.ok {
-            cx.shared.stats.target_faults += 1;
-            self.fence(TrustReason::TargetFault, cx);
-            return;
-        }
-        match ended {
-            Busy::Idle => {}
-            Busy::Admitting { last, base, .. } => {
-                if self.fence.is_none() {
-                    self.heal_tries = 0;
-                }
-                self.follow.cursor = Some(last);
-                if let Some(base) = base {
-                    self.follow.base = base;
-                }
-                self.flawed(done.flaw);
-            }
-            Busy::Replacing { last, base, .. } => {
-                self.follow.cursor = Some(last);
-                self.follow.base = base;
-                self.flawed(done.flaw);
-            }
-            Busy::Resetting { then, .. } => {
-                self.content = Content::Empty;
-                // A restart that was owed meanwhile needs no second reset.
-                let then = self.restart.take().map_or(then, |(_, newer)| newer);
-                self.after_reset(then, cx);
-            }
-        }
-        self.heal_if_due(cx);
-    }
-
-    /// What the target noticed makes a known history incomplete.
-    fn flawed(&mut self, flaw: Option<Flaw>) {
-        let reason = match flaw {
-            None => return,
-            Some(Flaw::Capacity) => TrustReason::Capacity,
-            Some(Flaw::Orphan) => TrustReason::Orphan,
-        };
-        if self.follow.base == Base::Known {
-            self.follow.base = Base::Incomplete(reason);
-        }
-    }
-
-    /// Hands runs to the target; they are contiguous with what it has, or `base` says otherwise.
-    pub(super) fn admit(&mut self, runs: Runs<P>, base: Option<Base>, cx: &mut Context<'_, P>) {
-        let Some(last) = runs.last().map(Run::last) else { return };
-        let (ids, base) = self.remember(&runs, base);
-        self.follow.saw(last);
-        self.follow.barren_rounds = 0;
-        self.content = Content::Dirty;
-        cx.shared.stats.admitted += ids;
-        let op = cx.shared.fresh_op();
-        cx.fx.command(Command::Admit { op, rank: self.key, epoch: self.epoch, runs });
-        self.busy = Busy::Admitting { op, last, base };
-    }
-
-    /// Swaps the target's state for these runs (B11).
-    pub(super) fn replace(&mut self, runs: Vec<Run<P>>, base: Base, cx: &mut Context<'_, P>) {
-        let Some(last) = runs.last().map(Run::last) else { return };
-        // The state that they stood for goes as a whole.
-        self.follow.anchors = Anchors::default();
-        let (ids, turned) = self.remember(&runs, Some(base));
-        let base = turned.unwrap_or(base);
-        cx.shared.stats.admitted += ids;
-        self.follow.saw(last);
-        self.content = Content::Dirty;
-        let op = cx.shared.fresh_op();
-        cx.fx.command(Command::Replace { op, rank: self.key, epoch: self.epoch, runs, last });
-        self.busy = Busy::Replacing { op, last, base };
-    }
-
-    /// Keeps the digests of runs that leave; returns how many ids they cover, and what they make of
-    /// the base.
-    fn remember(&mut self, runs: &[Run<P>], mut base: Option<Base>) -> (u64, Option<Base>) {
-        let mut ids = 0;
-        let first_id = self.active.map(|source| source.first_id);
-        for run in runs {
-            ids += u64::from(run.len.get());
-            if run.clear {
-                base = Some(Base::Known);
-                // Whoever published what lies below it, the state no longer depends on it.
-                self.follow.anchors.forget_recent();
-            }
-            let known = base.unwrap_or(self.follow.base) == Base::Known;
-            if run.damaged && known {
-                base = Some(Base::Incomplete(TrustReason::Damaged));
-            }
-            self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
-        }
-        (ids, base)
+    /// Whether work items wait.
+    pub(super) fn has_items(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     pub(super) fn recoverable(&self) -> bool {
-        self.active.is_some_and(|source| source.target.is_some())
+        self.target().is_some()
     }
 
-    /// Last id handed to the target, accepted or not; with a restart to come, the last id that it
-    /// will hand over.
-    pub(super) fn head(&self) -> Option<EventId> {
-        match self.coming() {
-            Some(Then::Apply | Then::Fresh) => return None,
-            Some(Then::NewLife(run)) => return Some(run.last()),
-            Some(Then::Rebase { runs, .. }) => return runs.last().map(Run::last),
-            None => {}
+    pub(super) fn target(&self) -> Option<TargetId> {
+        self.binding.and_then(|binding| binding.source.target)
+    }
+
+    /// Whether the newest snapshot wants something else than what is followed.
+    pub(super) const fn is_outdated(&self) -> bool {
+        self.outdated
+    }
+
+    /// Whether the followed source's transport is down.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.is_some() && self.lost == self.binding.map(|binding| binding.source.publisher)
+    }
+
+    /// Events and bytes that wait, pending or queued.
+    pub(super) const fn waiting(&self) -> (u64, usize) {
+        (
+            self.follow.pending.events() + self.waiting_events,
+            self.follow.pending.bytes() + self.waiting_bytes,
+        )
+    }
+
+    /// Works the slot off up to its next wait.
+    pub(super) fn pump(&mut self, cx: &mut Context<'_, P>) {
+        while self.is_idle() {
+            match self.take_item() {
+                Some(item) => self.run(item, cx),
+                None if self.catch_up(cx) => {}
+                None => break,
+            }
         }
-        match &self.busy {
-            Busy::Admitting { last, .. } | Busy::Replacing { last, .. } => Some(*last),
-            Busy::Idle | Busy::Resetting { .. } => self.follow.cursor,
+        self.repair_from_agent(cx);
+        self.tell_trust(cx);
+    }
+
+    /// Takes one item up; see the table above.
+    pub(super) fn run(&mut self, item: Item<P>, cx: &mut Context<'_, P>) {
+        match item {
+            Item::Reconcile => self.reconcile(cx),
+            Item::Live { instance, runs } => self.take_live(instance, runs, cx),
+            Item::TransportGap { instance } => self.transport_gap(instance, cx),
+            Item::Watermark { instance, last, boot } => self.watermark(instance, last, boot, cx),
+            Item::Answer { query, answer } => self.take_answer(query, answer, cx),
+            Item::FollowUp { instance, start } => self.follow_up(instance, start, cx),
+            Item::Fault { epoch, barrier_failed } => self.fault(epoch, barrier_failed, cx),
+            Item::Reject { epoch } => self.reject(epoch, cx),
+            Item::Probation => self.begin_probation(cx),
+            Item::Interrupted { publisher, connection } => {
+                self.interrupted(publisher, connection, cx);
+            }
+            Item::Back { publisher } => self.back(publisher, cx),
+            Item::Remove => self.remove(cx),
         }
     }
 
-    /// The longest contiguous beginning of what waits.
-    pub(super) fn take_contiguous(&mut self) -> Vec<Run<P>> {
-        contiguous(&mut self.follow.pending)
+    /// Whether an item that was meant for an activation still is (O7, O10).
+    pub(super) fn is_current(&self, instance: Instance) -> bool {
+        self.binding.is_some_and(|binding| binding.instance == instance)
     }
-}
 
-fn contiguous<P: Payload>(pending: &mut Pending<P>) -> Vec<Run<P>> {
-    let mut runs = Vec::new();
-    let mut last = None;
-    while let Some(front) = pending.front() {
-        let fits = last.is_none_or(|last: EventId| last.0.checked_add(1) == Some(front.first.0));
-        if !fits {
-            break;
-        }
-        last = Some(front.last());
-        runs.extend(pending.pop_front());
+    /// Stops everything that runs beside the rank's work, and forgets what waits for a recovery.
+    pub(super) fn quiesce(&mut self, reason: DiscardReason, cx: &mut Context<'_, P>) {
+        self.cancel_recovery(cx);
+        cx.shared.timers.cancel(&mut self.follow.probe);
+        cx.shared.timers.cancel(&mut self.follow.repair);
+        let dropped = self.follow.pending.clear();
+        cx.shared.stats.discard(reason, dropped);
+        self.follow.newest = None;
     }
-    runs
+
+    /// Empties the rank; `then` says what begins once that is done.
+    pub(super) fn begin_reset(
+        &mut self,
+        cause: ResetCause,
+        epoch: Epoch,
+        scope: Scope,
+        then: Then<P>,
+        cx: &mut Context<'_, P>,
+    ) {
+        let op = cx.shared.fresh_op(cx.slot);
+        cx.shared.stats.resets += 1;
+        cx.fx.notice(Notice::Reset { rank: self.key, cause });
+        cx.fx.command(Command::Reset { op, rank: self.key, epoch, scope, reason: cause.reason() });
+        self.step = Step::Resetting { op, scope, then };
+    }
+
+    /// The epoch of the followed source.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.binding.map_or(Epoch(0), |binding| binding.epoch)
+    }
 }

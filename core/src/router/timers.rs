@@ -1,4 +1,4 @@
-//! The machine's own timers: one ordered set, the earliest in O(log n).
+//! The machine's own timers: one ordered set, the earliest always at hand.
 
 use crate::time::Timestamp;
 use alloc::collections::BTreeSet;
@@ -15,7 +15,9 @@ pub(super) enum TimerKind {
     Recovery,
     /// A fenced rank retries its reset.
     Heal,
-    /// A quiet raw engine is asked for its tail.
+    /// A rejected source has cooled down.
+    CoolDown,
+    /// A quiet source is asked for its tail.
     Probe,
     /// A failed recovery is tried again in the background.
     Repair,
@@ -28,50 +30,81 @@ pub(super) struct Timer {
     order: u64,
     slot: SlotId,
     kind: TimerKind,
+    chain: u8,
 }
+
+/// A timer that fired late may set one that is late as well. So many in a row fire at their own
+/// time; the next one fires at the time it is, so that a clock that jumps cannot keep the machine
+/// busy for ever.
+const LONGEST_CHAIN: u8 = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Timers {
     set: BTreeSet<Timer>,
     order: u64,
+    /// How many timers in a row led to what is being worked off now.
+    chain: u8,
+    /// The earliest deadline, so that the live path need not look for it.
+    earliest: Option<Timestamp>,
+}
+
+/// A timer that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) slot: SlotId,
+    pub(super) kind: TimerKind,
+    /// The time at which it counts as fired.
+    pub(super) at: Timestamp,
 }
 
 impl Timers {
+    /// Sets a timer, always to a time that has not come yet. One at the end of time never fires.
     pub(super) fn set(&mut self, at: Timestamp, slot: SlotId, kind: TimerKind) -> Timer {
-        let timer = Timer { at, order: self.order, slot, kind };
+        let timer = Timer { at, order: self.order, slot, kind, chain: self.chain };
         self.order += 1;
-        self.set.insert(timer);
+        if at < Timestamp(u64::MAX) {
+            self.set.insert(timer);
+            self.look_up();
+        }
         timer
     }
 
     pub(super) fn cancel(&mut self, timer: &mut Option<Timer>) {
         if let Some(timer) = timer.take() {
             self.set.remove(&timer);
+            self.look_up();
         }
     }
 
-    pub(super) fn next(&self) -> Option<Timestamp> {
-        self.set.first().map(|timer| timer.at)
+    pub(super) const fn next(&self) -> Option<Timestamp> {
+        self.earliest
     }
 
-    /// A mark in time: timers set from here on do not count for a [`Timers::pop_due`] that is
-    /// given it.
-    pub(super) const fn mark(&self) -> u64 {
-        self.order
+    /// Whether a timer is due at `now`.
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.earliest.is_some_and(|earliest| earliest <= now)
     }
 
-    /// Takes the earliest timer at or before `now` that was set before `mark`, so that a timer
-    /// which sets itself again without a wait (at the end of time) cannot keep the caller for ever.
-    pub(super) fn pop_due(&mut self, now: Timestamp, mark: u64) -> Option<(SlotId, TimerKind)> {
+    /// Takes the earliest timer at or before `now`. What is set until the next call counts as led to
+    /// by it.
+    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Due> {
+        self.chain = 0;
         let first = *self.set.first()?;
-        if first.at > now || first.order >= mark {
+        if first.at > now {
             return None;
         }
         self.set.remove(&first);
-        Some((first.slot, first.kind))
+        self.look_up();
+        self.chain = first.chain.saturating_add(1);
+        let at = if first.chain >= LONGEST_CHAIN { now } else { first.at };
+        Some(Due { slot: first.slot, kind: first.kind, at })
     }
 
     pub(super) fn len(&self) -> usize {
         self.set.len()
+    }
+
+    fn look_up(&mut self) {
+        self.earliest = self.set.first().map(|timer| timer.at);
     }
 }

@@ -81,6 +81,10 @@ pub enum TrustReason {
     TargetFault,
     /// A recovery reply named another rank than its source's.
     ForeignReply,
+    /// The source was rejected and is on probation (B15).
+    Rejected,
+    /// Membership is the last known one: discovery is in doubt (B8).
+    Discovery,
     /// The connection to the source is down.
     TransportLost,
     /// The connection is back; whether to the same life is being established (B7).
@@ -111,6 +115,8 @@ impl TrustReason {
             Self::Resetting => "resetting",
             Self::TargetFault => "target_fault",
             Self::ForeignReply => "foreign_reply",
+            Self::Rejected => "rejected",
+            Self::Discovery => "discovery",
             Self::TransportLost => "transport_lost",
             Self::Unverified => "unverified",
             Self::InitialRecovery => "initial_recovery",

@@ -7,11 +7,11 @@ fn the_target_is_emptied_before_anything_is_asked_or_admitted() {
     recoverable(
         "
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        live 0 -> - = fenced(resetting)
+        live 0 -> discarded(inactive_publisher) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -23,8 +23,8 @@ fn a_full_history_is_exact() {
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
+        reply 0 1 2 -> admit 0+1+2 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @2
         live 3 -> admit 3 = exact @2
         ok -> - = exact @3
         ",
@@ -38,8 +38,8 @@ fn a_ring_that_begins_later_is_partial() {
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 5 6 -> recovered(restarted), initial_told, admit 5+6 = partial(initial_recovery)
-        ok -> now partial = partial(history_unknown) @6
+        reply 5 6 -> admit 5+6 = partial(initial_recovery)
+        ok -> recovered(restarted), initial_told, now partial = partial(history_unknown) @6
         live 7 -> admit 7 = partial(history_unknown) @6
         ok -> - = partial(history_unknown) @7
         ",
@@ -53,8 +53,8 @@ fn a_clear_inside_a_late_ring_is_a_beginning() {
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 5 6c 7 -> recovered(healed), initial_told, admit 6+7 = partial(initial_recovery)
-        ok -> now exact = exact @7
+        reply 5 6c 7 -> admit 6+7 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @7
         ",
     );
 }
@@ -82,8 +82,8 @@ fn live_messages_wait_for_the_first_answer() {
         live 2 -> - = partial(initial_recovery)
         live 3 -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact, admit 3 = exact @2
+        reply 0 1 2 -> admit 0+1+2+3 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @3
         ok -> - = exact @3
         ",
     );
@@ -180,17 +180,17 @@ fn the_publisher_may_have_nothing_when_messages_were_seen() {
         wait -> ask = partial(initial_recovery)
         reply -> recovered(healed) = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply -> recovered(healed), now partial, admit 4 = partial(history_unknown)
-        ok -> - = partial(history_unknown) @4
+        reply -> recovered(healed), admit 4 = partial(initial_recovery)
+        ok -> now partial = partial(history_unknown) @4
         live 6 -> gap 5..6, skipped 5-5, emptying, now fenced, reset(hole) = fenced(resetting) @4
-        ok -> initial_told, now partial, admit 6 = partial(initial_recovery)
-        ok -> now partial = partial(hole) @6
+        ok -> now partial, admit 6 = partial(hole)
+        ok -> - = partial(hole) @6
         live 8 -> gap 7..8, skipped 7-7, emptying, now fenced, reset(hole) = fenced(resetting) @6
-        ok -> initial_told, now partial, admit 8 = partial(initial_recovery)
-        ok -> now partial = partial(hole) @8
+        ok -> now partial, admit 8 = partial(hole)
+        ok -> - = partial(hole) @8
         wait -> ask = partial(hole) @8
-        reply 0 1 2 3 4 5 6 7 8 -> recovered(healed), replace 0+1+2+3+4+5+6+7+8 = partial(hole) @8
-        ok -> now exact = exact @8
+        reply 0 1 2 3 4 5 6 7 8 -> replace 0+1+2+3+4+5+6+7+8 = partial(hole) @8
+        ok -> recovered(healed), now exact = exact @8
         ",
     );
 }

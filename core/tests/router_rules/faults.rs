@@ -10,12 +10,12 @@ fn a_refused_admit_fences_and_heals() {
         live 1 -> admit 1 = exact @0
         refuse -> now fenced = fenced(target_fault) @0
         live 2 -> - = fenced(target_fault) @0
-        wait -> emptying, now fenced, reset(target_fault) = fenced(resetting) @0
-        live 3 -> - = fenced(resetting) @0
+        wait -> emptying, reset(lifecycle) = fenced(target_fault) @0
+        live 3 -> discarded(inactive_publisher) = fenced(target_fault) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 2 3 -> recovered(healed), initial_told, admit 0+1+2+3 = partial(initial_recovery)
-        ok -> now exact = exact @3
+        reply 0 1 2 3 -> admit 0+1+2+3 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @3
         ",
     );
 }
@@ -26,15 +26,15 @@ fn a_refused_reset_is_retried_ever_later() {
         "
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         refuse -> now fenced = fenced(target_fault)
-        wait -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        refuse -> now fenced = fenced(target_fault)
-        wait -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
-        refuse -> now fenced = fenced(target_fault)
-        wait -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
+        wait -> emptying, reset(lifecycle) = fenced(target_fault)
+        refuse -> - = fenced(target_fault)
+        wait -> emptying, reset(lifecycle) = fenced(target_fault)
+        refuse -> - = fenced(target_fault)
+        wait -> emptying, reset(lifecycle) = fenced(target_fault)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -55,13 +55,13 @@ fn a_foreign_live_message_changes_nothing() {
 fn a_foreign_reply_fences() {
     asked(
         "
-        reply foreign -> recovered(failed), initial_told, now fenced = fenced(foreign_reply)
-        live 0 -> - = fenced(foreign_reply)
-        wait -> emptying, now fenced, reset(target_fault) = fenced(resetting)
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply foreign -> recovered(corrupt), initial_told, emptying, now fenced, reset(corrupt) = fenced(resetting)
+        live 0 -> - = fenced(resetting)
+        wait -> - = fenced(resetting)
+        ok -> now fenced = fenced(rejected)
+        wait -> ask = fenced(rejected)
+        reply 0 -> replace 0 = fenced(rejected)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -73,13 +73,13 @@ fn a_foreign_reply_waits_for_the_incomplete_admit() {
         "
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
-        reply foreign -> recovered(failed), now fenced = fenced(foreign_reply) @0
-        wait -> - = fenced(foreign_reply) @0
-        ok -> emptying, now fenced, reset(target_fault) = fenced(resetting) @1
-        ok -> now partial = partial(initial_recovery)
-        wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
+        reply foreign -> - = exact @0
+        wait -> - = exact @0
+        ok -> recovered(corrupt), emptying, now fenced, reset(corrupt) = fenced(resetting) @1
+        ok -> now fenced = fenced(rejected)
+        wait -> ask = fenced(rejected)
+        reply 0 1 -> replace 0+1 = fenced(rejected)
+        ok -> recovered(healed), initial_told, now exact = exact @1
         ",
     );
 }
@@ -91,13 +91,13 @@ fn a_refusal_after_a_foreign_reply_fences_once() {
         "
         wait -> ask 0 = exact @0
         live 1 -> admit 1 = exact @0
-        reply foreign -> recovered(failed), now fenced = fenced(foreign_reply) @0
+        reply foreign -> - = exact @0
         refuse -> now fenced = fenced(target_fault) @0
-        wait -> emptying, now fenced, reset(target_fault) = fenced(resetting) @0
+        wait -> emptying, reset(lifecycle) = fenced(target_fault) @0
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
+        reply 0 1 -> admit 0+1 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @1
         ",
     );
 }
@@ -138,8 +138,8 @@ fn damage_is_partial_until_a_new_life() {
 fn a_damaged_answer_is_partial() {
     asked(
         "
-        reply 0 1d 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now partial = partial(damaged) @2
+        reply 0 1d 2 -> admit 0+1+2 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now partial = partial(damaged) @2
         ",
     );
 }
@@ -163,8 +163,8 @@ fn an_orphan_is_partial_until_a_clear() {
 fn a_full_target_is_partial_until_a_clear() {
     asked(
         "
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        full -> now partial = partial(capacity) @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        full -> recovered(healed), initial_told, now partial = partial(capacity) @0
         live 1c -> admit 1 = partial(capacity) @0
         ok -> now exact = exact @1
         ",
@@ -175,8 +175,8 @@ fn a_full_target_is_partial_until_a_clear() {
 fn a_flaw_of_a_partial_rank_changes_no_reason() {
     asked(
         "
-        reply 5 -> recovered(restarted), initial_told, admit 5 = partial(initial_recovery)
-        ok -> now partial = partial(history_unknown) @5
+        reply 5 -> admit 5 = partial(initial_recovery)
+        ok -> recovered(restarted), initial_told, now partial = partial(history_unknown) @5
         live 6 -> admit 6 = partial(history_unknown) @5
         orphan -> - = partial(history_unknown) @6
         ",

@@ -8,8 +8,8 @@ fn a_gap_is_asked_for_from_the_cursor() {
         1,
         "
         live 4 -> gap 2..4, now catching_up, ask 1 = catching_up(gap) @1
-        reply 1 2 3 4 -> recovered(healed), now exact, admit 2+3+4 = exact @1
-        ok -> - = exact @4
+        reply 1 2 3 4 -> admit 2+3+4 = catching_up(gap) @1
+        ok -> recovered(healed), now exact = exact @4
         ",
     );
 }
@@ -22,8 +22,8 @@ fn what_came_meanwhile_follows_in_one_command() {
         live 2 -> gap 1..2, now catching_up, ask 0 = catching_up(gap) @0
         live 3 -> - = catching_up(gap) @0
         live 4 -> - = catching_up(gap) @0
-        reply 0 1 2 -> recovered(healed), now exact, admit 1+2 = exact @0
-        ok -> admit 3+4 = exact @2
+        reply 0 1 2 -> admit 1+2+3+4 = catching_up(gap) @0
+        ok -> recovered(healed), now exact = exact @4
         ok -> - = exact @4
         ",
     );
@@ -48,11 +48,11 @@ fn a_batch_of_several_runs_is_taken_in_order() {
     followed(
         0,
         "
-        live 1 2 4 -> admit 1 = exact @0
-        ok -> admit 2 = exact @1
+        live 1 2 4 -> admit 1+2 = exact @0
         ok -> gap 3..4, now catching_up, ask 2 = catching_up(gap) @2
-        reply 2 3 4 -> recovered(healed), now exact, admit 3+4 = exact @2
-        ok -> - = exact @4
+        ok -> - = catching_up(gap) @2
+        reply 2 3 4 -> admit 3+4 = catching_up(gap) @2
+        ok -> recovered(healed), now exact = exact @4
         ",
     );
 }
@@ -79,8 +79,8 @@ fn three_repeated_messages_in_a_row_are_verified() {
         live 1 -> - = exact @3
         live 2 -> now suspect, ask 3 = suspect(unverified) @3
         live 4 -> - = suspect(unverified) @3
-        reply 3 4 -> recovered(healed), now exact, admit 4 = exact @3
-        ok -> - = exact @4
+        reply 3 4 -> admit 4 = suspect(unverified) @3
+        ok -> recovered(healed), now exact = exact @4
         ",
     );
 }
@@ -109,8 +109,8 @@ fn a_hole_that_nobody_can_fill_is_crossed_once() {
         reply 1 -> recovered(healed) = catching_up(gap) @1
         wait -> ask 1 = catching_up(gap) @1
         reply 1 -> recovered(healed), skipped 2-3, emptying, now fenced, reset(hole) = fenced(resetting) @1
-        ok -> initial_told, now partial, admit 4 = partial(initial_recovery)
-        ok -> now partial = partial(hole) @4
+        ok -> now partial, admit 4 = partial(hole)
+        ok -> - = partial(hole) @4
         live 5 -> admit 5 = partial(hole) @4
         ok -> - = partial(hole) @5
         ",
@@ -126,8 +126,8 @@ fn a_live_only_gap_resets() {
         live 0 -> admit 0 = partial(history_unknown)
         ok -> now exact = exact @0
         live 2 -> gap 1..2, skipped 1-1, emptying, now fenced, reset(hole) = fenced(resetting) @0
-        ok -> initial_told, now partial, admit 2 = partial(history_unknown)
-        ok -> now partial = partial(hole) @2
+        ok -> now partial, admit 2 = partial(hole)
+        ok -> - = partial(hole) @2
         live 3 -> admit 3 = partial(hole) @2
         ok -> - = partial(hole) @3
         ",
@@ -141,7 +141,7 @@ fn a_ring_that_has_moved_past_the_cursor_restarts() {
         "
         live 9 -> gap 2..9, now catching_up, ask 1 = catching_up(gap) @1
         reply 7 8 9 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
-        ok -> initial_told, now partial, admit 7+8+9 = partial(initial_recovery)
+        ok -> now partial, admit 7+8+9 = partial(initial_recovery)
         ok -> now partial = partial(history_unknown) @9
         ",
     );
@@ -154,7 +154,7 @@ fn a_clear_behind_the_cursor_makes_a_restart_exact() {
         "
         live 9 -> gap 2..9, now catching_up, ask 1 = catching_up(gap) @1
         reply 7 8c 9 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
-        ok -> initial_told, now partial, admit 8+9 = partial(initial_recovery)
+        ok -> now partial, admit 8+9 = partial(initial_recovery)
         ok -> now exact = exact @9
         ",
     );
@@ -169,8 +169,8 @@ fn an_answer_with_a_hole_counts_up_to_it() {
         reply 1 2 4 5 6 -> admit 2 = catching_up(gap) @1
         ok -> - = catching_up(gap) @2
         wait -> ask 2 = catching_up(gap) @2
-        reply 2 3 4 5 6 -> recovered(healed), now exact, admit 3+4+5+6 = exact @2
-        ok -> - = exact @6
+        reply 2 3 4 5 6 -> admit 3+4+5+6 = catching_up(gap) @2
+        ok -> recovered(healed), now exact = exact @6
         ",
     );
 }
@@ -181,8 +181,8 @@ fn ids_below_the_question_are_left_out() {
         2,
         "
         live 4 -> gap 3..4, now catching_up, ask 2 = catching_up(gap) @2
-        reply 0 1 2 3 4 -> recovered(healed), now exact, admit 3+4 = exact @2
-        ok -> - = exact @4
+        reply 0 1 2 3 4 -> admit 3+4 = catching_up(gap) @2
+        ok -> recovered(healed), now exact = exact @4
         ",
     );
 }
@@ -192,9 +192,10 @@ fn the_last_id_of_all_is_an_id() {
     asked(
         "
         reply -> recovered(healed), initial_told, now exact = exact
-        live max -> gap 0..18446744073709551615, now catching_up, ask = catching_up(gap)
-        reply max -> recovered(restarted), now exact, admit 18446744073709551615 = exact
-        ok -> now partial = partial(history_unknown) @18446744073709551615
+        live max -> gap 0..18446744073709551615, now catching_up = catching_up(gap)
+        wait -> ask = catching_up(gap)
+        reply max -> admit 18446744073709551615 = catching_up(gap)
+        ok -> recovered(restarted), now partial = partial(history_unknown) @18446744073709551615
         live max -> - = partial(history_unknown) @18446744073709551615
         live 0 -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @18446744073709551615
         ",

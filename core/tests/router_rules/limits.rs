@@ -18,15 +18,15 @@ fn more_messages_than_the_limit_are_fetched_again() {
         up -> emptying, now fenced, reset(lifecycle) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         live 2 -> gap 1..2, now catching_up, ask 0 = catching_up(gap) @0
         live 3 -> - = catching_up(gap) @0
         live 4 -> - = catching_up(gap) @0
-        reply 0 1 -> recovered(healed), admit 1 = catching_up(gap) @0
-        ok -> ask 1 = catching_up(gap) @1
-        reply 1 2 3 4 -> recovered(healed), now exact, admit 2+3+4 = exact @1
-        ok -> - = exact @4
+        reply 0 1 -> admit 1 = catching_up(gap) @0
+        ok -> recovered(healed), gap 2..4, ask 1 = catching_up(gap) @1
+        reply 1 2 3 4 -> admit 2+3+4 = catching_up(gap) @1
+        ok -> recovered(healed), now exact = exact @4
         ",
     );
     assert_eq!(over_limit(&rig), 3);
@@ -45,8 +45,8 @@ fn more_bytes_than_the_limit_are_fetched_again() {
         live 0 -> - = partial(initial_recovery)
         live 1 -> - = partial(initial_recovery)
         live 2 -> - = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
+        reply 0 1 2 -> admit 0+1+2 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @2
         ",
     );
     assert_eq!(over_limit(&rig), 3);

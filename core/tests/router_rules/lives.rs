@@ -39,9 +39,9 @@ fn a_new_life_waits_for_an_admit() {
         1,
         "
         live 2 -> admit 2 = exact @1
-        live 0' -> new_life, now fenced = fenced(resetting) @1
-        live 1' -> - = fenced(resetting) @1
-        ok -> emptying, reset(new_life) = fenced(resetting) @2
+        live 0' -> - = exact @1
+        live 1' -> - = exact @1
+        ok -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
         ok -> initial_told, now partial, admit 0+1 = partial(initial_recovery)
         ok -> now exact = exact @1
         ok -> - = exact @1
@@ -71,11 +71,11 @@ fn a_new_life_while_fenced_is_found_afterwards() {
         live 2 -> admit 2 = exact @1
         refuse -> now fenced = fenced(target_fault) @1
         live 0' -> - = fenced(target_fault) @1
-        wait -> emptying, now fenced, reset(target_fault) = fenced(resetting) @1
+        wait -> emptying, reset(lifecycle) = fenced(target_fault) @1
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0' -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -88,8 +88,8 @@ fn another_message_under_a_known_id_is_a_new_life() {
         live 1' -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
+        reply 0' 1' -> admit 0+1 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @1
         ",
     );
 }
@@ -98,16 +98,16 @@ fn another_message_under_a_known_id_is_a_new_life() {
 fn three_unknown_ids_in_a_row_are_verified() {
     asked(
         "
-        reply 40 -> recovered(restarted), initial_told, admit 40 = partial(initial_recovery)
-        ok -> now partial = partial(history_unknown) @40
+        reply 40 -> admit 40 = partial(initial_recovery)
+        ok -> recovered(restarted), initial_told, now partial = partial(history_unknown) @40
         live 3' -> - = partial(history_unknown) @40
         live 4' -> - = partial(history_unknown) @40
         live 5' -> now suspect, ask 40 = suspect(unverified) @40
         reply -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @40
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' 2' 3' 4' 5' -> recovered(healed), initial_told, admit 0+1+2+3+4+5 = partial(initial_recovery)
-        ok -> now exact = exact @5
+        reply 0' 1' 2' 3' 4' 5' -> admit 0+1+2+3+4+5 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @5
         ",
     );
 }
@@ -160,8 +160,8 @@ fn another_message_under_a_waiting_id_is_a_new_life() {
         live 3' -> new_life, emptying, now fenced, cancel, reset(new_life) = fenced(resetting) @1
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' 2' 3' -> recovered(healed), initial_told, admit 0+1+2+3 = partial(initial_recovery)
-        ok -> now exact = exact @3
+        reply 0' 1' 2' 3' -> admit 0+1+2+3 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @3
         ",
     );
 }
@@ -174,12 +174,11 @@ fn an_answer_of_an_ended_life_is_not_mixed_with_its_successor() {
         ok -> now partial = partial(initial_recovery)
         live 0' -> - = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 2 -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
+        reply 0 1 2 -> recovered(new_life), initial_told, new_life, emptying, now fenced, reset(new_life) = fenced(resetting)
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0' -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -193,8 +192,8 @@ fn a_gaps_answer_from_another_life_restarts() {
         reply 1' 2' 3' -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' 2' 3' -> recovered(healed), initial_told, admit 0+1+2+3 = partial(initial_recovery)
-        ok -> now exact = exact @3
+        reply 0' 1' 2' 3' -> admit 0+1+2+3 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @3
         ",
     );
 }

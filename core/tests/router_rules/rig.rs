@@ -19,6 +19,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 
 use kvmirror_core::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::*;
 use kvmirror_core::time::Timestamp;
 
@@ -47,7 +48,7 @@ pub(crate) fn run(word: &str) -> Run<Word> {
     Run {
         first: EventId(seq),
         len: NonZeroU32::MIN,
-        clear: word.contains('c'),
+        clears: if word.contains('c') { Clears::Everything } else { Clears::Nothing },
         damaged: word.contains('d'),
         digest: NonZeroU64::new((life << 40) ^ seq.wrapping_add(1)),
         payload: Word(10),
@@ -62,6 +63,8 @@ pub(crate) struct Rig {
     publisher: PublisherId,
     op: Option<OpId>,
     query: Option<QueryId>,
+    /// Of the last reset.
+    cause: &'static str,
 }
 
 impl Rig {
@@ -74,6 +77,7 @@ impl Rig {
             publisher: PublisherId(1),
             op: None,
             query: None,
+            cause: "",
         }
     }
 
@@ -81,14 +85,16 @@ impl Rig {
         let source = Source {
             publisher: self.publisher,
             target: self.recoverable.then_some(TargetId(9)),
+            kind: SourceKind::Engine,
             first_id: EventId(0),
+            boot: None,
         };
         let status = match active {
             Some(true) => RankStatus::Active(source),
             Some(false) => RankStatus::Ambiguous,
             None => RankStatus::Missing,
         };
-        let rank = MemberRank { key: KEY, generation: Generation(generation), status };
+        let rank = MemberRank { key: KEY, generation: Generation(generation), status, ready: true };
         Membership::new(vec![rank]).expect("one rank")
     }
 
@@ -103,7 +109,7 @@ impl Rig {
 
     fn respond(&mut self, origin: Origin, outcome: RecoveryOutcome<Word>) {
         let query = self.query.expect("a question has been asked");
-        let response = RecoveryResponse { query, origin, outcome };
+        let response = RecoveryResponse { query, origin, boot: None, outcome };
         self.router.handle_recovery(response, self.now, &mut self.fx);
     }
 
@@ -129,20 +135,24 @@ impl Rig {
                 let ids = ids.strip_suffix(&["foreign"]).unwrap_or(ids);
                 let batch = LiveBatch {
                     publisher: self.publisher,
+                    seq: None,
                     origin: if foreign { Origin::Foreign } else { Origin::Own },
                     runs: ids.iter().map(|word| run(word)).collect(),
                 };
                 self.router.handle_live(batch, self.now, &mut self.fx);
             }
             ["reply", "foreign"] => {
-                let outcome = RecoveryOutcome::Events { runs: vec![run("0")], complete: true };
+                let last = Some(EventId(0));
+                let outcome =
+                    RecoveryOutcome::Events { runs: vec![run("0")], last, complete: true };
                 self.respond(Origin::Foreign, outcome);
             }
             ["reply", ids @ ..] => {
                 let complete = ids.last() != Some(&"cut");
                 let ids = ids.strip_suffix(&["cut"]).unwrap_or(ids);
-                let runs = ids.iter().map(|word| run(word)).collect();
-                self.respond(Origin::Own, RecoveryOutcome::Events { runs, complete });
+                let runs: Vec<_> = ids.iter().map(|word| run(word)).collect();
+                let last = runs.last().map(Run::last);
+                self.respond(Origin::Own, RecoveryOutcome::Events { runs, last, complete });
             }
             ["fail"] => {
                 self.respond(Origin::Own, RecoveryOutcome::Failed(QueryFailure::Transport));
@@ -155,7 +165,7 @@ impl Rig {
             ["back"] => self.transport(TransportChange::Back),
             // Timers that find nothing to do pass in silence.
             ["wait"] => {
-                for _ in 0..50 {
+                for _ in 0..200 {
                     let Some(at) = self.router.next_deadline() else { break };
                     self.now = self.now.max(at);
                     self.router.handle_timeout(self.now, &mut self.fx);
@@ -175,7 +185,13 @@ impl Rig {
 
     /// Takes the effects as text.
     pub(crate) fn told(&mut self) -> String {
-        let mut said: Vec<String> = self.fx.drain_notices().map(notice).collect();
+        self.fx.drain_replies().for_each(drop);
+        for told in self.fx.notices() {
+            if let Notice::Reset { cause, .. } = told {
+                self.cause = cause.name();
+            }
+        }
+        let mut said: Vec<String> = self.fx.drain_notices().filter_map(notice).collect();
         let commands: Vec<_> = self.fx.drain_commands().collect();
         for command in &commands {
             match command {
@@ -186,7 +202,8 @@ impl Rig {
                 Command::Cancel { .. } => {}
             }
         }
-        said.extend(commands.into_iter().map(text));
+        let cause = self.cause;
+        said.extend(commands.into_iter().map(|command| text(command, cause)));
         if said.is_empty() { "-".to_owned() } else { said.join(", ") }
     }
 
@@ -207,22 +224,20 @@ fn span(runs: &[Run<Word>]) -> String {
     runs.iter().map(|run| run.first.to_string()).collect::<Vec<_>>().join("+")
 }
 
-fn text(command: Command<Word>) -> String {
+fn text(command: Command<Word>, cause: &str) -> String {
     match command {
         Command::Admit { runs, .. } => format!("admit {}", span(&runs)),
         Command::Replace { runs, .. } => format!("replace {}", span(&runs)),
         Command::Cancel { .. } => "cancel".to_owned(),
         Command::Query { start: None, .. } => "ask".to_owned(),
         Command::Query { start: Some(start), .. } => format!("ask {start}"),
-        Command::Reset { reason, epoch, .. } if epoch.0 > 0 => {
-            format!("reset({} e{epoch})", reason.name())
-        }
-        Command::Reset { reason, .. } => format!("reset({})", reason.name()),
+        Command::Reset { epoch, .. } if epoch.0 > 0 => format!("reset({cause} e{epoch})"),
+        Command::Reset { .. } => format!("reset({cause})"),
     }
 }
 
-fn notice(notice: Notice) -> String {
-    match notice {
+fn notice(notice: Notice) -> Option<String> {
+    Some(match notice {
         Notice::InitialRecoveryComplete { .. } => "initial_told".to_owned(),
         Notice::Gap { expected, got, .. } => format!("gap {expected}..{got}"),
         Notice::NewLife { .. } => "new_life".to_owned(),
@@ -231,8 +246,10 @@ fn notice(notice: Notice) -> String {
         Notice::Recovered { end, .. } => format!("recovered({})", end.name()),
         Notice::Trust { to, .. } => format!("now {}", to.name()),
         Notice::Reset { .. } => "emptying".to_owned(),
-        other => panic!("a notice without a text: {other:?}"),
-    }
+        // Each comes with something that says more.
+        Notice::QueryFailed { .. } | Notice::Refused { .. } => return None,
+        other @ (Notice::TransportGap { .. } | _) => panic!("a notice without a text: {other:?}"),
+    })
 }
 
 /// Plays the table; on a difference prints the whole table as it is.
@@ -270,8 +287,8 @@ pub(crate) fn followed(last: u64, lines: &str) -> Rig {
     let ids: Vec<String> = (0..=last).map(|id| id.to_string()).collect();
     let (reply, admit) = (ids.join(" "), ids.join("+"));
     asked(&format!(
-        "reply {reply} -> recovered(healed), initial_told, admit {admit} = partial(initial_recovery)
-        ok -> now exact = exact @{last}
+        "reply {reply} -> admit {admit} = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @{last}
         {lines}"
     ))
 }

@@ -9,8 +9,8 @@ fn the_same_life_is_verified_and_continued() {
         "
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
-        reply 1 2 -> recovered(healed), now exact, admit 2 = exact @1
-        ok -> - = exact @2
+        reply 1 2 -> admit 2 = suspect(unverified) @1
+        ok -> recovered(healed), now exact = exact @2
         ",
     );
 }
@@ -23,8 +23,8 @@ fn a_message_waits_for_the_verification() {
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         live 2 -> - = suspect(unverified) @1
-        reply 1 2 -> recovered(healed), now exact, admit 2 = exact @1
-        ok -> - = exact @2
+        reply 1 2 -> admit 2 = suspect(unverified) @1
+        ok -> recovered(healed), now exact = exact @2
         ",
     );
 }
@@ -39,8 +39,8 @@ fn another_life_is_reset() {
         reply 1' 2' -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @1
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' 2' -> recovered(healed), initial_told, admit 0+1+2 = partial(initial_recovery)
-        ok -> now exact = exact @2
+        reply 0' 1' 2' -> admit 0+1+2 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @2
         ",
     );
 }
@@ -70,7 +70,7 @@ fn a_ring_that_has_moved_past_is_no_proof() {
         lost -> now suspect = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 5 6 -> recovered(restarted), emptying, now fenced, reset(hole) = fenced(resetting) @1
-        ok -> initial_told, now partial, admit 5+6 = partial(initial_recovery)
+        ok -> now partial, admit 5+6 = partial(initial_recovery)
         ok -> now partial = partial(history_unknown) @6
         ",
     );
@@ -99,7 +99,7 @@ fn an_unanswered_verification_restarts_as_partial() {
         fail -> - = suspect(unverified) @1
         wait -> ask 1 = suspect(unverified) @1
         fail -> recovered(failed), emptying, now fenced, reset(hole) = fenced(resetting) @1
-        ok -> initial_told, now partial, admit 2 = partial(initial_recovery)
+        ok -> now partial, admit 2 = partial(initial_recovery)
         ok -> now partial = partial(history_unknown) @2
         wait -> ask 2 = partial(history_unknown) @2
         ",
@@ -115,8 +115,8 @@ fn a_cut_off_proof_is_a_proof() {
         back -> now suspect, ask 1 = suspect(unverified) @1
         reply 1 cut -> now catching_up = catching_up(gap) @1
         wait -> ask 1 = catching_up(gap) @1
-        reply 1 2 -> recovered(healed), now exact, admit 2 = exact @1
-        ok -> - = exact @2
+        reply 1 2 -> admit 2 = catching_up(gap) @1
+        ok -> recovered(healed), now exact = exact @2
         ",
     );
 }
@@ -143,8 +143,8 @@ fn nothing_passes_while_the_connection_is_down() {
         live 2 -> - = suspect(transport_lost) @1
         live 3c -> - = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
-        reply 1 2 3c -> recovered(healed), now exact, admit 2+3 = exact @1
-        ok -> - = exact @3
+        reply 1 2 3c -> admit 2+3 = suspect(unverified) @1
+        ok -> recovered(healed), now exact = exact @3
         ",
     );
 }
@@ -158,8 +158,8 @@ fn lost_cancels_the_question() {
         lost -> now suspect, cancel = suspect(transport_lost) @1
         again reply 1 2 3 -> - = suspect(transport_lost) @1
         back -> now suspect, ask 1 = suspect(unverified) @1
-        reply 1 2 3 -> recovered(healed), now exact, admit 2+3 = exact @1
-        ok -> - = exact @3
+        reply 1 2 3 -> admit 2+3 = suspect(unverified) @1
+        ok -> recovered(healed), now exact = exact @3
         ",
     );
 }
@@ -173,8 +173,8 @@ fn lost_during_a_reset() {
         ok -> now suspect = suspect(transport_lost)
         back -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -203,7 +203,7 @@ fn a_live_only_source_is_reset_when_it_is_lost() {
         ok -> initial_told, now partial = partial(history_unknown)
         live 0 -> admit 0 = partial(history_unknown)
         ok -> now exact = exact @0
-        lost -> emptying, now fenced, reset(hole) = fenced(resetting) @0
+        lost -> emptying, now fenced, reset(transport) = fenced(resetting) @0
         ok -> now suspect = suspect(transport_lost)
         back -> now partial = partial(history_unknown)
         live 5 -> gap 0..5, admit 5 = partial(history_unknown)
@@ -220,7 +220,7 @@ fn a_live_only_source_is_reset_when_only_its_return_is_told() {
         ok -> initial_told, now partial = partial(history_unknown)
         live 0 -> admit 0 = partial(history_unknown)
         ok -> now exact = exact @0
-        back -> emptying, now fenced, reset(hole) = fenced(resetting) @0
+        back -> emptying, now fenced, reset(transport) = fenced(resetting) @0
         ok -> initial_told, now partial = partial(history_unknown)
         live 1 -> gap 0..1, admit 1 = partial(history_unknown)
         ok -> - = partial(history_unknown) @1
@@ -251,8 +251,8 @@ fn a_probe_finds_a_life_that_went_on_at_the_next_id() {
         reply 0' 1' 2' 3' -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @3
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0' 1' 2' 3' -> recovered(healed), initial_told, admit 0+1+2+3 = partial(initial_recovery)
-        ok -> now exact = exact @3
+        reply 0' 1' 2' 3' -> admit 0+1+2+3 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @3
         ",
     );
 }
@@ -296,8 +296,8 @@ fn a_probe_that_finds_fewer_messages_is_another_life() {
         reply 0 -> recovered(new_life), new_life, emptying, now fenced, reset(new_life) = fenced(resetting) @2
         ok -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 -> recovered(healed), initial_told, admit 0 = partial(initial_recovery)
-        ok -> now exact = exact @0
+        reply 0 -> admit 0 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @0
         ",
     );
 }
@@ -309,8 +309,8 @@ fn a_probe_gives_way_to_a_gap() {
         "
         wait -> ask 0 = exact @0
         live 2 -> gap 1..2, now catching_up, cancel, ask 0 = catching_up(gap) @0
-        reply 0 1 2 -> recovered(healed), now exact, admit 1+2 = exact @0
-        ok -> - = exact @2
+        reply 0 1 2 -> admit 1+2 = catching_up(gap) @0
+        ok -> recovered(healed), now exact = exact @2
         ",
     );
 }
@@ -324,8 +324,8 @@ fn twice_lost_twice_back() {
         lost -> - = suspect(transport_lost) @0
         back -> now suspect, ask 0 = suspect(unverified) @0
         back -> cancel, ask 0 = suspect(unverified) @0
-        reply 0 1 -> recovered(healed), now exact, admit 1 = exact @0
-        ok -> - = exact @1
+        reply 0 1 -> admit 1 = suspect(unverified) @0
+        ok -> recovered(healed), now exact = exact @1
         ",
     );
 }
@@ -338,12 +338,12 @@ fn lost_while_fenced() {
         live 1 -> admit 1 = exact @0
         refuse -> now fenced = fenced(target_fault) @0
         lost -> - = fenced(target_fault) @0
-        wait -> emptying, now fenced, reset(target_fault) = fenced(resetting) @0
+        wait -> emptying, reset(lifecycle) = fenced(target_fault) @0
         ok -> now suspect = suspect(transport_lost)
         back -> now partial = partial(initial_recovery)
         wait -> ask = partial(initial_recovery)
-        reply 0 1 -> recovered(healed), initial_told, admit 0+1 = partial(initial_recovery)
-        ok -> now exact = exact @1
+        reply 0 1 -> admit 0+1 = partial(initial_recovery)
+        ok -> recovered(healed), initial_told, now exact = exact @1
         ",
     );
 }

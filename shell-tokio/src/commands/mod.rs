@@ -4,14 +4,17 @@
 pub mod decode;
 pub mod mirror;
 pub mod predict;
+pub mod replay;
 pub mod serve;
 
 use crate::capture::CaptureError;
 use crate::offline::OfflineError;
 use crate::truth::TruthError;
 use crate::ui::Ui;
+use kvmirror_core::trace::TraceError;
 use serde::Serialize;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -34,6 +37,22 @@ pub enum CommandError {
     /// The files do not belong together, or not to this command.
     #[error("{0}")]
     Mismatch(String),
+    /// A trace cannot be understood.
+    #[error("{}:{error}", file.display())]
+    Trace {
+        /// Which.
+        file: PathBuf,
+        /// Where and why.
+        error: TraceError,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {error}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] io::Error),

@@ -1,6 +1,7 @@
 //! `kvmirror serve`: the router-side service until it is interrupted.
 
 use crate::config::{ConfigError, ServeConfig};
+use crate::record::RecordOptions;
 use crate::serve::{ServeError, Service};
 use crate::signal::interrupt;
 use crate::ui::Ui;
@@ -25,6 +26,15 @@ pub struct ServeArgs {
     /// image_token_id, video_token_id).
     #[arg(long = "source", value_name = "PAIRS")]
     pub sources: Vec<String>,
+    /// Record what the machine is fed and what it wants into a new file, for `kvmirror replay`.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Record what messages say as well: they hold prompts' token ids.
+    #[arg(long, requires = "record")]
+    pub payloads: bool,
+    /// Bytes after which the recording ends; the service goes on.
+    #[arg(long, value_name = "BYTES", requires = "record", default_value_t = 1 << 30)]
+    pub record_max_bytes: u64,
 }
 
 impl ServeArgs {
@@ -41,6 +51,11 @@ impl ServeArgs {
             config.listen = listen;
         }
         config.add_sources(&self.sources)?;
+        config.record = self.record.as_ref().map(|path| RecordOptions {
+            path: path.clone(),
+            max_bytes: self.record_max_bytes,
+            payloads: self.payloads,
+        });
         config.checked("--listen")?;
         Ok(config)
     }

@@ -171,6 +171,7 @@ impl FollowConfig {
             probe_max: micros(self.probe_interval_max),
             repair_base: micros(self.repair_backoff),
             repair_max: micros(self.repair_backoff_max),
+            ..Policy::default()
         }
     }
 

@@ -52,7 +52,14 @@ pub(super) fn notice(notice: &Notice) {
             tracing::warn!(%rank, %first, %last, "messages skipped for good");
         }
         Notice::Recovered { rank, end } => tracing::info!(%rank, end = end.name(), "recovered"),
-        Notice::Reset { rank, reason } => tracing::info!(%rank, reason = reason.name(), "reset"),
+        Notice::Reset { rank, cause } => tracing::info!(%rank, cause = cause.name(), "reset"),
+        Notice::QueryFailed { rank, attempt, failure } => {
+            tracing::debug!(%rank, attempt, ?failure, "an attempt to recover failed");
+        }
+        Notice::Refused { rank } => tracing::warn!(%rank, "the index refused a command"),
+        Notice::TransportGap { rank, expected, got } => {
+            tracing::info!(%rank, expected, got, "transport messages missing");
+        }
         Notice::InitialRecoveryComplete { .. } | Notice::Discarded { .. } | _ => {
             tracing::debug!(?notice);
         }

@@ -6,6 +6,7 @@ use super::log;
 use super::per_rank::PerRank;
 use super::prompt::Matcher;
 use crate::metrics;
+use crate::record::Recording;
 use crate::registry::{self, Registry};
 use crate::replay::{ReplayEnd, ReplayOutcome, replay};
 use crate::source::{SourceEvent, SourceInput};
@@ -44,6 +45,7 @@ pub(super) struct Running<T> {
     replays: JoinSet<Answer>,
     asked: BTreeMap<QueryId, AbortHandle>,
     origin: Instant,
+    recording: Option<Recording>,
 }
 
 /// What woke the loop.
@@ -59,6 +61,7 @@ impl<T: Transport> Running<T> {
         transport: T,
         options: FollowerOptions,
         mirror: Mirror,
+        recording: Option<Recording>,
         random: impl FnMut() -> u64 + Send + Sync + 'static,
     ) -> Self {
         let (events, events_in) = mpsc::channel(options.ingress_messages.0.max(1));
@@ -78,6 +81,7 @@ impl<T: Transport> Running<T> {
             replays: JoinSet::new(),
             asked: BTreeMap::new(),
             origin: Instant::now(),
+            recording,
         }
     }
 
@@ -108,10 +112,14 @@ impl<T: Transport> Running<T> {
                 Turn::Deadline => {}
             }
             self.catch_up();
+            self.write_recording();
         };
         self.replays.shutdown().await;
         for followed in self.ranks.take_all() {
             followed.task.stop().await;
+        }
+        if let Some(recording) = self.recording.take() {
+            recording.finish(self.mirror.take_recording()).await;
         }
         if let Some(stopped) = stopped {
             // Whoever asked may have gone meanwhile.
@@ -131,6 +139,15 @@ impl<T: Transport> Running<T> {
         if self.mirror.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.mirror.timeout(now);
             self.carry_out();
+        }
+    }
+
+    fn write_recording(&mut self) {
+        if let Some(recording) = self.recording.as_ref().filter(|recording| recording.has_room()) {
+            let lines = self.mirror.take_recording();
+            if !lines.is_empty() {
+                recording.write(lines);
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod faults;
 mod killed;
 mod player;
 mod process;
+mod recorded;
 mod serve;
 mod starting;
 mod unfriendly;

@@ -66,6 +66,13 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// So many cases, unless `PROPTEST_CASES` wants others.
+fn cases(usual: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = std::env::var_os("PROPTEST_CASES").map_or(usual, |_| default.cases);
+    ProptestConfig { cases, ..default }
+}
+
 fn rings() -> impl Strategy<Value = [usize; 3]> {
     let ring = || prop_oneof![Just(0usize), Just(3), Just(8), Just(10_000), Just(10_000)];
     [ring(), ring(), ring()]
@@ -121,7 +128,7 @@ fn run(world: &mut World, steps: &[Step], tail: &[Change]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(1_000))]
 
     #[test]
     fn a_fleet_is_mirrored(
@@ -139,7 +146,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(cases(100))]
 
     /// B43: the same inputs give the same commands and notices, byte for byte.
     #[test]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 
 use kvmirror_core::id::{EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId};
+use kvmirror_core::membership::{MemberRank, Membership, RankStatus, Source, SourceKind};
 use kvmirror_core::router::*;
 use kvmirror_core::time::{Micros, Timestamp};
 use kvmirror_sim::engine::{Change, Lives, Message};
@@ -217,11 +218,14 @@ impl World {
             let source = Source {
                 publisher: lane.publisher,
                 target: lane.recoverable.then_some(TargetId(lane.publisher.0)),
+                kind: SourceKind::Engine,
                 first_id: EventId(0),
+                boot: None,
             };
             let status =
                 if lane.ambiguous { RankStatus::Ambiguous } else { RankStatus::Active(source) };
-            Some(MemberRank { key, generation: Generation(lane.generation), status })
+            let generation = Generation(lane.generation);
+            Some(MemberRank { key, generation, status, ready: true })
         });
         let membership = Membership::new(ranks.collect()).expect("each rank once");
         self.router.handle_membership(&membership, self.now, &mut self.fx);
@@ -250,8 +254,12 @@ impl World {
 
     fn live(&mut self, rank: usize, message: Message, origin: Origin) {
         let Some(lane) = &self.lanes[rank] else { return };
-        let batch =
-            LiveBatch { publisher: lane.publisher, origin, runs: Runs::from_buf([message.run()]) };
+        let batch = LiveBatch {
+            publisher: lane.publisher,
+            seq: None,
+            origin,
+            runs: Runs::from_buf([message.run()]),
+        };
         let before = (origin == Origin::Foreign).then(|| self.router.rank(KEYS[rank]));
         self.router.handle_live(batch, self.now, &mut self.fx);
         if let Some(before) = before {
@@ -280,10 +288,11 @@ impl World {
                 self.lives.replay(life, ring, question.start)
             };
             runs.truncate(reply.cut.unwrap_or(usize::MAX));
-            RecoveryOutcome::Events { runs, complete: reply.cut.is_none() }
+            let last = runs.last().map(Run::last);
+            RecoveryOutcome::Events { runs, last, complete: reply.cut.is_none() }
         };
         let origin = if reply.foreign { Origin::Foreign } else { Origin::Own };
-        let response = RecoveryResponse { query: question.query, origin, outcome };
+        let response = RecoveryResponse { query: question.query, origin, boot: None, outcome };
         self.router.handle_recovery(response, self.now, &mut self.fx);
         self.collect();
     }
@@ -362,6 +371,9 @@ impl World {
 
     pub(crate) fn step(&mut self, step: Step) {
         self.now = self.now.after(Micros(1_000));
+        // What is due fires before anything else happens.
+        self.router.handle_timeout(self.now, &mut self.fx);
+        self.collect();
         writeln!(self.log, "{step:?}").expect("a string");
         match step {
             Step::Publish { rank, change, damaged, fate } => {

@@ -1,34 +1,36 @@
-//! A fence: the target refused something, or an answer cannot be trusted (S6, S8, B1).
+//! A fence: the target refused something, or a reset is owed (§5.8, S8, B1).
 
-use super::super::command::ResetReason;
 use super::super::input::Payload;
-use super::super::notice::{DiscardReason, RecoveryEnd};
+use super::super::notice::DiscardReason;
 use super::super::shared::Context;
 use super::super::timers::{Timer, TimerKind};
 use super::super::trust::TrustReason;
-use super::{Busy, Content, Slot, Then};
+use super::{Content, Item, Slot};
 
 /// Why a rank is fenced, and when it tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::router) struct Fence {
     pub(in crate::router) reason: TrustReason,
-    /// `None`: due, but a command is still incomplete.
+    /// `None` once it is due, and in profiles that wait for membership.
     timer: Option<Timer>,
 }
 
 impl<P: Payload> Slot<P> {
-    /// The target refused something, or must not be given more: nothing passes before a reset
-    /// (S8), which is tried again by itself (B1).
+    /// Nothing passes before a reset has completed. The next reconciliation brings it; with B1 one
+    /// comes by itself.
     pub(super) fn fence(&mut self, reason: TrustReason, cx: &mut Context<'_, P>) {
         self.lift_fence(cx);
         self.quiesce(DiscardReason::Fenced, cx);
         self.content = Content::Dirty;
-        self.restart = None;
         let policy = &cx.shared.policy;
-        let wait = policy.heal_base.doubled(self.heal_tries).min(policy.heal_max);
-        self.heal_tries = self.heal_tries.saturating_add(1).min(32);
-        let at = cx.now.after(cx.shared.jitter.around(wait));
-        let timer = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Heal));
+        let timer = if policy.self_heal && !cx.shared.shut {
+            let wait = policy.heal_base.doubled(self.heal_tries).min(policy.heal_max);
+            self.heal_tries = self.heal_tries.saturating_add(1).min(32);
+            let at = cx.now.after(cx.shared.jitter.around(wait));
+            Some(cx.shared.timers.set(at, cx.slot, TimerKind::Heal))
+        } else {
+            None
+        };
         self.fence = Some(Fence { reason, timer });
     }
 
@@ -39,30 +41,17 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// The heal timer fired.
+    /// The heal timer fired: the rank is reconciled as if a snapshot had come.
     pub(in crate::router) fn heal_timer(&mut self, cx: &mut Context<'_, P>) {
         if let Some(fence) = &mut self.fence {
             fence.timer = None;
-            self.heal_if_due(cx);
+            self.accept(Item::Reconcile, cx);
         }
     }
 
-    /// Retries the reset of a fence whose time has come, once no command is incomplete (S3).
-    pub(super) fn heal_if_due(&mut self, cx: &mut Context<'_, P>) {
-        let due = matches!(self.fence, Some(Fence { timer: None, .. }));
-        if !due || !matches!(self.busy, Busy::Idle) {
-            return;
-        }
-        self.fence = None;
-        if self.applied.is_some() {
-            self.restart = None;
-            self.begin_reset(ResetReason::Fault, Then::Fresh, cx);
-        }
-    }
-
-    /// A recovery reply named another rank: fenced, then its own history (S6).
-    pub(in crate::router) fn foreign_reply(&mut self, cx: &mut Context<'_, P>) {
-        self.finish_recovery(RecoveryEnd::Failed, cx);
-        self.fence(TrustReason::ForeignReply, cx);
+    /// Events were accepted, or another source begins: the next fence begins with the shortest wait
+    /// again. A reset that succeeds is not enough: what follows it may be refused every time.
+    pub(super) const fn healed(&mut self) {
+        self.heal_tries = 0;
     }
 }

@@ -1,164 +1,195 @@
-//! Restarts: a reset, and what begins once it has completed.
+//! Beginnings: of an activation, of a new life, and of what is left after a hole.
 
 use super::super::anchors::Anchors;
-use super::super::command::{Command, ResetReason};
-use super::super::follow::{Base, Doubt, Follow};
-use super::super::input::{Payload, Run, Runs};
-use super::super::notice::{DiscardReason, Notice};
+use super::super::command::{Command, Scope};
+use super::super::follow::Base;
+use super::super::input::{Clears, Payload, Run, Runs};
+use super::super::notice::{DiscardReason, Notice, RecoveryEnd, ResetCause};
+use super::super::purpose::Purpose;
+use super::super::recovery::From;
 use super::super::shared::Context;
 use super::super::trust::TrustReason;
-use super::{Busy, Slot};
+use super::{Commit, Content, Slot, Step, Then};
+use crate::id::EventId;
 use alloc::vec::Vec;
 
-/// What starts once a reset has completed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::router) enum Then<P> {
-    /// What membership wants by then.
-    Apply,
-    /// The same source, from nothing: its own history is asked for.
-    Fresh,
-    /// The same source in a life that begins with this run.
-    NewLife(Run<P>),
-    /// The same source from these runs on; with `repair`, better is looked for in the background.
-    Rebase { runs: Vec<Run<P>>, base: Base, repair: bool },
-}
-
 impl<P: Payload> Slot<P> {
-    /// Owes a reset: the rank accepts nothing before it has completed. What arrives meanwhile is
-    /// held for the life that the restart begins.
-    pub(in crate::router) fn owe_restart(
-        &mut self,
-        reason: ResetReason,
-        then: Then<P>,
-        cx: &mut Context<'_, P>,
-    ) {
-        if reason == ResetReason::NewLife {
-            cx.shared.stats.new_lives += 1;
-            cx.fx.notice(Notice::NewLife { rank: self.key, cursor: self.follow.cursor });
+    /// First steps of a source, or of a life whose beginning has not been seen.
+    pub(super) fn begin_following(&mut self, cx: &mut Context<'_, P>) {
+        if self.can_ask() {
+            let purpose = if self.is_on_trial() { Purpose::Probation } else { Purpose::Initial };
+            self.start_recovery(purpose, From::Whole, cx);
+        } else if cx.shared.policy.no_dark_state {
+            self.tell_initial(cx);
+            self.repair_if_blind(cx);
         }
-        match &then {
-            Then::Apply | Then::Fresh | Then::NewLife(_) => {
-                self.quiesce(DiscardReason::OldLife, cx);
-                self.follow.anchors = Anchors::default();
-                if let Then::NewLife(run) = &then {
-                    self.follow.anchors.remember(run.first, run.digest, true);
-                }
-            }
-            // What waits belongs to the life that goes on.
-            Then::Rebase { .. } => self.cancel_recovery(cx),
-        }
-        self.follow.fallen = None;
-        self.restart = Some((reason, then));
+        self.arm_probe(cx);
     }
 
-    /// The restart that is owed or under way.
-    pub(in crate::router) fn coming(&self) -> Option<&Then<P>> {
-        match (&self.restart, &self.busy) {
-            (Some((_, then)), _) | (None, Busy::Resetting { then, .. }) => Some(then),
-            (None, Busy::Idle | Busy::Admitting { .. } | Busy::Replacing { .. }) => None,
-        }
+    /// The source is in another life: everything goes, and that life's own history is followed; with
+    /// `ask` it is asked for first.
+    pub(in crate::router) fn new_life(&mut self, ask: bool, cx: &mut Context<'_, P>) {
+        cx.shared.stats.new_lives += 1;
+        cx.fx.notice(Notice::NewLife { rank: self.key, cursor: self.follow.cursor });
+        self.quiesce(DiscardReason::OldLife, cx);
+        self.follow.unverified = false;
+        self.follow.anchors = Anchors::default();
+        self.begin_reset(
+            ResetCause::NewLife,
+            self.epoch(),
+            Scope::All,
+            Then::Begin { ask: ask || self.follow.replay_mute },
+            cx,
+        );
     }
 
-    pub(super) fn begin_reset(
-        &mut self,
-        reason: ResetReason,
-        then: Then<P>,
-        cx: &mut Context<'_, P>,
-    ) {
-        let op = cx.shared.fresh_op();
-        cx.shared.stats.resets += 1;
-        cx.fx.notice(Notice::Reset { rank: self.key, reason });
-        cx.fx.command(Command::Reset { op, rank: self.key, epoch: self.epoch, reason });
-        self.busy = Busy::Resetting { op, then };
-    }
-
-    pub(super) fn after_reset(&mut self, then: Then<P>, cx: &mut Context<'_, P>) {
-        if self.applied.is_none() {
-            // This was membership's reset, or it moved on: `advance` applies what it wants by now.
+    pub(super) fn begin_life(&mut self, ask: bool, cx: &mut Context<'_, P>) {
+        self.start_fresh(cx);
+        if self.is_lost() {
             return;
         }
-        match then {
-            Then::Apply | Then::Fresh => {
-                self.start_over(cx);
-                if self.follow.doubt.is_none() {
-                    self.begin_following(cx);
-                }
-            }
-            Then::NewLife(run) => {
-                let first = self.active.is_some_and(|source| source.first_id == run.first);
-                self.start_over(cx);
-                self.follow.saw(run.last());
-                self.follow.pending.insert(run);
-                if first {
-                    self.tell_initial(cx);
-                    self.arm_probe(cx);
-                } else {
-                    self.begin_following(cx);
-                }
-            }
-            Then::Rebase { runs, base, repair } => {
-                let newest = self.follow.newest;
-                self.start_over(cx);
-                self.follow.newest = newest;
+        if ask || self.is_on_trial() {
+            self.begin_following(cx);
+        } else {
+            if cx.shared.policy.no_dark_state {
                 self.tell_initial(cx);
-                self.arm_probe(cx);
-                if repair {
-                    self.arm_repair(cx);
-                } else {
-                    self.repair_if_blind(cx);
-                }
-                if runs.is_empty() {
-                    self.follow.base = base;
-                }
-                self.admit(Runs::from_vec(runs), Some(base), cx);
             }
+            self.arm_probe(cx);
         }
     }
 
-    /// Forgets the life that was followed; a connection that is down stays down, and so does what
-    /// was learned of the replay behind it.
-    pub(super) fn start_over(&mut self, cx: &mut Context<'_, P>) {
-        let lost = self.follow.doubt == Some(Doubt::Lost);
-        let (replay_blind, replay_mute) = (self.follow.replay_blind, self.follow.replay_mute);
-        self.cancel_recovery(cx);
-        cx.shared.timers.cancel(&mut self.follow.probe);
-        cx.shared.timers.cancel(&mut self.follow.repair);
+    /// The state can never be made whole: empties the rank and goes on from `runs`.
+    pub(in crate::router) fn restart_from(
+        &mut self,
+        runs: Vec<Run<P>>,
+        base: Base,
+        repair: bool,
+        cx: &mut Context<'_, P>,
+    ) {
+        self.follow.unverified = false;
+        let then = Then::Rebase { runs, base, repair };
+        self.begin_reset(ResetCause::Hole, self.epoch(), Scope::All, then, cx);
+    }
+
+    /// The rank is empty; what waits belongs to the life that goes on.
+    pub(super) fn rebase(
+        &mut self,
+        runs: Vec<Run<P>>,
+        base: Base,
+        repair: bool,
+        cx: &mut Context<'_, P>,
+    ) {
         let waiting = core::mem::take(&mut self.follow.pending);
-        self.follow = Follow::fresh(cx.now);
-        self.follow.doubt = lost.then_some(Doubt::Lost);
-        (self.follow.replay_blind, self.follow.replay_mute) = (replay_blind, replay_mute);
-        self.follow.newest = waiting.last();
+        let (newest, told) = (self.follow.newest, self.follow.initial_told);
+        self.start_fresh(cx);
         self.follow.pending = waiting;
+        self.follow.newest = newest;
+        self.follow.initial_told = told;
+        // What is still to be handed over proves nothing yet.
+        self.follow.base = if runs.is_empty() { base } else { Base::Establishing };
+        if cx.shared.policy.no_dark_state {
+            self.tell_initial(cx);
+        }
+        self.arm_probe(cx);
+        if repair {
+            self.arm_repair(cx);
+        } else {
+            self.repair_if_blind(cx);
+        }
+        self.send_admit(Runs::from_vec(runs), Some(base), None, cx);
     }
 
-    /// A restart from runs of before the interruption is no longer safe: they may be an earlier
-    /// life's. The source's own history is asked for instead.
-    pub(super) fn restart_afresh(&mut self, cx: &mut Context<'_, P>) {
-        let then = match (&mut self.restart, &mut self.busy) {
-            (Some((_, then)), _) | (None, Busy::Resetting { then, .. }) => then,
-            (None, Busy::Idle | Busy::Admitting { .. } | Busy::Replacing { .. }) => return,
+    /// The source could not show its state (reference profile): the rank, empty, goes on behind
+    /// `last`.
+    pub(super) fn go_on(&mut self, last: EventId, cx: &mut Context<'_, P>) {
+        let commit = Commit {
+            cursor: Some(last),
+            base: Some(Base::Incomplete(TrustReason::HistoryUnknown)),
+            end: RecoveryEnd::Failed,
+            unfinished: false,
+            level: false,
         };
-        match then {
-            Then::Apply | Then::Fresh => {}
-            Then::NewLife(_) | Then::Rebase { .. } => *then = Then::Fresh,
-        }
-        self.quiesce(DiscardReason::OldLife, cx);
+        self.finish_with(Vec::new(), commit, cx);
+    }
+
+    /// Hands runs to the target. An empty hand is no command: a commit is done at once.
+    pub(in crate::router) fn send_admit(
+        &mut self,
+        runs: Runs<P>,
+        base: Option<Base>,
+        commit: Option<Commit>,
+        cx: &mut Context<'_, P>,
+    ) {
+        let Some(last) = runs.last().map(Run::last) else {
+            if let Some(commit) = commit {
+                self.commit(commit, cx);
+            }
+            return;
+        };
+        let (ids, base) = self.remember(&runs, base);
+        self.content = Content::Dirty;
+        self.follow.barren_rounds = 0;
+        self.follow.escalated = false;
+        cx.shared.stats.admitted += ids;
+        let op = cx.shared.fresh_op(cx.slot);
+        let epoch = self.epoch();
+        cx.fx.command(Command::Admit { op, rank: self.key, epoch, runs });
+        self.step = Step::Admitting { op, last, base, commit };
+    }
+
+    /// Whether the target holds nothing of the rank.
+    pub(in crate::router) fn is_empty(&self) -> bool {
+        self.content == Content::Empty
+    }
+
+    /// Whether the target may hold something of the rank that the router has put there.
+    pub(in crate::router) fn is_dirty(&self) -> bool {
+        self.content == Content::Dirty
+    }
+
+    /// Swaps the target's state for these runs.
+    pub(in crate::router) fn send_replace(
+        &mut self,
+        runs: Vec<Run<P>>,
+        last: EventId,
+        commit: Commit,
+        cx: &mut Context<'_, P>,
+    ) {
+        // The state that they stood for goes as a whole.
         self.follow.anchors = Anchors::default();
+        let (ids, base) = self.remember(&runs, commit.base);
+        cx.shared.stats.admitted += ids;
+        self.content = Content::Dirty;
+        let op = cx.shared.fresh_op(cx.slot);
+        let (rank, epoch, scope) = (self.key, self.epoch(), Scope::All);
+        cx.fx.command(Command::Replace { op, rank, epoch, scope, runs, last });
+        self.step = Step::Replacing { op, commit: Commit { base, ..commit } };
     }
 
-    /// The source's life could not be established: what it left is not inherited (B6).
-    pub(in crate::router) fn restart_unverified(&mut self, cx: &mut Context<'_, P>) {
-        self.settle_doubt();
-        let runs = self.take_contiguous();
-        let base = Base::Incomplete(TrustReason::HistoryUnknown);
-        self.owe_restart(ResetReason::Hole, Then::Rebase { runs, base, repair: true }, cx);
-    }
-
-    /// The life is established, or will be from its beginning; a connection that went down since
-    /// stays in doubt.
-    pub(in crate::router) fn settle_doubt(&mut self) {
-        if self.follow.doubt == Some(Doubt::Unverified) {
-            self.follow.doubt = None;
+    /// Keeps the digests of runs that leave; returns how many ids they cover, and what they make of
+    /// the base: a clear of everything makes it known, unless ids are skipped behind it.
+    fn remember(&mut self, runs: &[Run<P>], mut base: Option<Base>) -> (u64, Option<Base>) {
+        let (mut ids, mut cleared) = (0, None);
+        let first_id = self.binding.map(|binding| binding.source.first_id);
+        for run in runs {
+            ids += u64::from(run.len.get());
+            if run.clears == Clears::Everything {
+                base = Some(Base::Known);
+                // Whoever published what lies below it, the state no longer depends on it.
+                self.follow.anchors.forget_recent();
+            }
+            let known = base.unwrap_or(self.follow.base) == Base::Known;
+            let follows = run.clears == Clears::Everything || cleared == Some(Some(run.first));
+            let hole = cleared.is_some() && !follows;
+            if known && (hole || run.damaged) {
+                let reason = if hole { TrustReason::Hole } else { TrustReason::Damaged };
+                base = Some(Base::Incomplete(reason));
+            }
+            if cleared.is_some() || run.clears == Clears::Everything {
+                cleared = Some(super::super::next_id(run.last()));
+            }
+            self.follow.anchors.remember(run.first, run.digest, Some(run.first) == first_id);
         }
+        (ids, base)
     }
 }
