@@ -50,23 +50,78 @@ pub(crate) enum Pass {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    Publish { rank: usize, who: Who, changes: Vec<(Change, bool)>, fate: Fate },
-    Deliver { rank: usize, who: Who, which: usize },
-    Repeat { rank: usize, who: Who, which: usize },
-    Stranger { watermark: bool },
+    Publish {
+        rank: usize,
+        who: Who,
+        changes: Vec<(Change, bool)>,
+        fate: Fate,
+    },
+    Deliver {
+        rank: usize,
+        who: Who,
+        which: usize,
+    },
+    Repeat {
+        rank: usize,
+        who: Who,
+        which: usize,
+    },
+    Stranger {
+        watermark: bool,
+    },
     /// A new life, which has published something before anybody hears of it.
-    Rebirth { rank: usize, who: Who, noticed: bool, unseen: Vec<Change> },
-    Transport { rank: usize, who: Who, back: bool },
-    Watermark { rank: usize, who: Who, behind: usize },
-    Answer { which: usize, twist: Twist },
-    LateAnswer { which: usize, twist: Twist },
-    Complete { rank: usize, ok: bool, flaw: Option<Flaw> },
-    LateCompletion { which: usize, ok: bool },
-    Change { rank: usize, to: Member, moves: bool },
+    Rebirth {
+        rank: usize,
+        who: Who,
+        noticed: bool,
+        unseen: Vec<Change>,
+    },
+    Transport {
+        rank: usize,
+        who: Who,
+        back: bool,
+    },
+    Watermark {
+        rank: usize,
+        who: Who,
+        behind: usize,
+    },
+    Answer {
+        which: usize,
+        twist: Twist,
+    },
+    LateAnswer {
+        which: usize,
+        twist: Twist,
+    },
+    Complete {
+        rank: usize,
+        ok: bool,
+        flaw: Option<Flaw>,
+    },
+    LateCompletion {
+        which: usize,
+        ok: bool,
+    },
+    Change {
+        rank: usize,
+        to: Member,
+        moves: bool,
+    },
     Suspect(bool),
-    Tell { whole: bool, twice: bool },
-    Fault { rank: usize, late: bool, barrier_failed: bool },
-    Reject { rank: usize, late: bool },
+    Tell {
+        whole: bool,
+        twice: bool,
+    },
+    Fault {
+        rank: usize,
+        late: bool,
+        barrier_failed: bool,
+    },
+    Reject {
+        rank: usize,
+        late: bool,
+    },
     Pass(Pass),
     MembershipEnded,
     Shutdown,
