@@ -2,7 +2,7 @@
 //! every input.
 
 use kvmirror_core::id::Epoch;
-use kvmirror_core::membership::RankStatus;
+use kvmirror_core::membership::{RankStatus, SourceKind};
 use kvmirror_core::router::{Command, Input, Origin, RankView, Run, Trust};
 
 use crate::history::{EVENT_BYTES, Part, State, Way};
@@ -127,7 +127,11 @@ impl World {
             let arrived = state.arrived.get(&key).copied().unwrap_or(u64::MAX);
             event.way == Way::Live && arrived < state.new_life_at
         });
-        let before = state.target.last;
+        // An engine's whole replay that ends lower is another life's, and swaps the state as such.
+        let agent = state
+            .answered
+            .is_some_and(|(source, _)| self.publishers[source].kind() == SourceKind::Agent);
+        let before = state.target.last.filter(|_| agent);
         self.require(old.is_none(), || format!("B7: an ended life's {old:?}: {command:?}"));
         let falls = last.is_some() && last < before;
         self.require(!falls, || format!("B34: below {before:?}: {command:?}"));

@@ -8,7 +8,9 @@ use kvmirror_core::id::{
     Epoch, EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId,
 };
 use kvmirror_core::membership::{MemberRank, Membership, RankStatus};
-use kvmirror_core::router::{Command, Effects, Input, Notice, Policy, RankView, Reply, Router};
+use kvmirror_core::router::{
+    Command, Effects, Input, Notice, Policy, RankView, RecoveryEnd, Reply, Router,
+};
 use kvmirror_core::time::Timestamp;
 use kvmirror_core::trace::Recorder;
 
@@ -290,9 +292,12 @@ impl World {
     /// A rank that does nothing else drops what waits when it learns of a new life.
     fn mark_new_life(&mut self, input: &Input<Part>, touches: Touches, fx: &Effects<Part>) {
         let Touches::Rank(touched) = touches else { return };
-        let tells = matches!(input, Input::Watermark(_) | Input::Recovery(_));
-        let new_life = |notice: &Notice| matches!(notice, Notice::NewLife { .. });
-        if tells && self.ranks[touched].op.is_none() && fx.notices().iter().any(new_life) {
+        let watermark = matches!(input, Input::Watermark(_));
+        let found = fx.notices().iter().any(|notice| match notice {
+            Notice::Recovered { end, .. } => *end == RecoveryEnd::NewLife,
+            notice => watermark && matches!(notice, Notice::NewLife { .. }),
+        });
+        if found && self.ranks[touched].op.is_none() {
             self.ranks[touched].new_life_at = self.arrivals;
         }
     }
