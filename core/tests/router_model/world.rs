@@ -293,10 +293,10 @@ impl World {
     fn mark_new_life(&mut self, input: &Input<Part>, touches: Touches, fx: &Effects<Part>) {
         let Touches::Rank(touched) = touches else { return };
         let watermark = matches!(input, Input::Watermark(_));
-        let found = fx.notices().iter().any(|notice| match notice {
-            Notice::Recovered { end, .. } => *end == RecoveryEnd::NewLife,
-            notice => watermark && matches!(notice, Notice::NewLife { .. }),
-        });
+        let ended =
+            |notice: &Notice| matches!(notice, Notice::Recovered { end: RecoveryEnd::NewLife, .. });
+        let told = |notice: &Notice| watermark && matches!(notice, Notice::NewLife { .. });
+        let found = fx.notices().iter().any(|notice| ended(notice) || told(notice));
         if found && self.ranks[touched].op.is_none() {
             self.ranks[touched].new_life_at = self.arrivals;
         }
