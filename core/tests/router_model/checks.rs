@@ -2,10 +2,10 @@
 //! every input.
 
 use kvmirror_core::id::Epoch;
-use kvmirror_core::membership::RankStatus;
+use kvmirror_core::membership::{RankStatus, SourceKind};
 use kvmirror_core::router::{Command, Input, Origin, RankView, Run, Trust};
 
-use crate::history::{EVENT_BYTES, Part, State};
+use crate::history::{EVENT_BYTES, Part, State, Way};
 use crate::profile::Profile;
 use crate::world::{Question, Touches, World};
 
@@ -109,7 +109,32 @@ impl World {
             let mut events = runs.iter().flat_map(|run| &run.payload.0);
             let alien = events.find(|event| Some(event.source) != selected);
             self.require(alien.is_none(), || format!("S1: {alien:?}, not of {selected:?}"));
+            self.check_lives(rank, command);
         }
+    }
+
+    /// B7, B17, B34: what waited when a new life was found is not handed over to it, and no state
+    /// falls back.
+    fn check_lives(&mut self, rank: usize, command: &Command<Part>) {
+        let state = &self.ranks[rank];
+        let (runs, last): (&[Run<Part>], _) = match command {
+            Command::Admit { runs, .. } => (runs, None),
+            Command::Replace { last, .. } => (&[], Some(last.0)),
+            Command::Reset { .. } | Command::Query { .. } | Command::Cancel { .. } => return,
+        };
+        let old = runs.iter().flat_map(|run| &run.payload.0).copied().find(|event| {
+            let key = (event.source, event.life, event.id);
+            let arrived = state.arrived.get(&key).copied().unwrap_or(u64::MAX);
+            event.way == Way::Live && arrived < state.new_life_at
+        });
+        // An engine's whole replay that ends lower is another life's, and swaps the state as such.
+        let agent = state
+            .answered
+            .is_some_and(|(source, _)| self.publishers[source].kind() == SourceKind::Agent);
+        let before = state.target.last.filter(|_| agent);
+        self.require(old.is_none(), || format!("B7: an ended life's {old:?}: {command:?}"));
+        let falls = last.is_some() && last < before;
+        self.require(!falls, || format!("B34: below {before:?}: {command:?}"));
     }
 
     /// S5 and B9 for a question that has just been asked. `recalled`: the permit came free before the

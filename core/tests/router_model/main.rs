@@ -71,7 +71,6 @@ fn check(profile: Profile) {
         ..ProptestConfig::default()
     };
     let outcome = TestRunner::new(config).run(&case(profile), |case| {
-        std::fs::write(format!("/tmp/mdl/case-{profile:?}"), format!("{case:?}")).expect("tmp");
         let mut world = World::new(&case, false);
         play(&mut world, &case);
         world.breach.map_or(Ok(()), |breach| Err(TestCaseError::fail(breach)))

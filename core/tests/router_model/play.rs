@@ -139,7 +139,12 @@ impl World {
             return;
         }
         let runs = publisher.cut(&message.events).into_iter().collect();
-        let publisher = publisher.id();
+        let (publisher, rank) = (publisher.id(), publisher.rank);
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        for event in &message.events {
+            self.ranks[rank].arrived.insert((source, event.life, event.id), arrival);
+        }
         self.feed(Input::Live(LiveBatch { publisher, seq: message.seq, origin, runs }));
     }
 
@@ -243,9 +248,7 @@ impl World {
         let target = &mut ranks[at].target;
         let apply = |target: &mut Target, runs: &[Run<Part>], count: usize| {
             for event in runs.iter().flat_map(|run| &run.payload.0).take(count) {
-                let source = &publishers[event.source];
-                let alike = source.kind() == SourceKind::Agent && !source.tells_boot();
-                target.apply(*event, alike);
+                target.apply(*event, publishers[event.source].proof());
             }
         };
         match command {

@@ -7,6 +7,7 @@ use kvmirror_core::membership::{Source, SourceKind};
 use kvmirror_core::router::{Clears, Origin, QueryFailure, RecoveryOutcome, Run};
 
 use crate::history::{Change, Event, Life, Part, State, Way, cut};
+use crate::target::Proof;
 
 /// How one publisher behaves in all its lives.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +165,14 @@ impl Publisher {
     /// Whether its lives can be told apart by their boot ids.
     pub(crate) const fn tells_boot(&self) -> bool {
         !self.config.engine && self.config.tells_boot
+    }
+
+    pub(crate) const fn proof(&self) -> Proof {
+        match (self.config.engine, self.config.tells_boot) {
+            (true, _) => Proof::Digests,
+            (false, true) => Proof::Boots,
+            (false, false) => Proof::Nothing,
+        }
     }
 
     pub(crate) fn boot(&self) -> Option<BootId> {

@@ -16,6 +16,16 @@ pub(crate) struct Position {
     pub(crate) id: u64,
 }
 
+/// What tells the lives of a source apart in its answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Proof {
+    /// An engine's, message by message.
+    Digests,
+    /// An agent's, once they are known.
+    Boots,
+    Nothing,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) content: State,
@@ -106,15 +116,19 @@ impl Target {
         }
     }
 
-    /// Applies one event. `alike`: nothing on the wire tells its source's lives apart.
-    pub(crate) fn apply(&mut self, event: Event, alike: bool) {
+    /// Applies one event. `proof`: what tells the lives of its source apart.
+    pub(crate) fn apply(&mut self, event: Event, proof: Proof) {
         if let Some(at) = self.at
             && at.source == event.source
             && at.life != event.life
             && at.id + 1 == event.id
         {
-            let unheard = alike || !self.heard.contains(&(at.source, at.life));
-            self.seam |= event.way == Way::Live || unheard;
+            let unproved = match proof {
+                Proof::Digests => false,
+                Proof::Boots => !self.heard.contains(&(at.source, at.life)),
+                Proof::Nothing => true,
+            };
+            self.seam |= event.way == Way::Live || unproved;
         }
         if event.clears() == Clears::Everything {
             self.seam = false;

@@ -1,13 +1,16 @@
 //! The world around the machine: its sources, targets and open work; and the one way in which the
 //! machine is fed. `checks.rs` says what must hold; `play.rs` what a step does.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use kvmirror_core::id::{
     Epoch, EventId, Generation, OpId, PublisherId, QueryId, RankKey, TargetId,
 };
 use kvmirror_core::membership::{MemberRank, Membership, RankStatus};
-use kvmirror_core::router::{Command, Effects, Input, Notice, Policy, RankView, Reply, Router};
+use kvmirror_core::router::{
+    Command, Effects, Input, Notice, Policy, RankView, RecoveryEnd, Reply, Router,
+};
 use kvmirror_core::time::Timestamp;
 use kvmirror_core::trace::Recorder;
 
@@ -55,6 +58,10 @@ pub(crate) struct RankWorld {
     pub(crate) op: Option<Command<Part>>,
     /// `None`: not expected.
     pub(crate) place: Option<Place>,
+    /// When each event last arrived live.
+    pub(crate) arrived: BTreeMap<(usize, usize, u64), u64>,
+    /// What arrived before belongs to a life that has been found to have ended.
+    pub(crate) new_life_at: u64,
     /// A source of it has answered untruly.
     pub(crate) lied: bool,
     /// The highest generation that it ever had.
@@ -100,6 +107,8 @@ pub(crate) struct World {
     pub(crate) ended: Vec<OpId>,
     pub(crate) shut: bool,
     pub(crate) suspect: bool,
+    /// Live messages so far.
+    pub(crate) arrivals: u64,
     recorder: Option<(Recorder, String)>,
     pub(crate) breach: Option<String>,
 }
@@ -118,6 +127,8 @@ impl World {
                 target: Target::new(),
                 op: None,
                 place: Some(Place { generation: 0, status: Status::Named(first), ready: true }),
+                arrived: BTreeMap::new(),
+                new_life_at: 0,
                 lied: false,
                 generation: 0,
                 sources: (first..publishers.len()).collect(),
@@ -149,6 +160,7 @@ impl World {
             ended: Vec::new(),
             shut: false,
             suspect: false,
+            arrivals: 1,
             recorder,
             breach: None,
         }
@@ -263,6 +275,7 @@ impl World {
                 format!("S4, S6: {input:?} had an effect: {fx:?}, {before:?}, then {after:?}")
             });
         }
+        self.mark_new_life(&input, touches, &fx);
         if let Input::Completion(done) = &input {
             self.carry_out(*done);
         }
@@ -274,6 +287,19 @@ impl World {
         }
         self.collect(fx, touches);
         self.check();
+    }
+
+    /// A rank that does nothing else drops what waits when it learns of a new life.
+    fn mark_new_life(&mut self, input: &Input<Part>, touches: Touches, fx: &Effects<Part>) {
+        let Touches::Rank(touched) = touches else { return };
+        let watermark = matches!(input, Input::Watermark(_));
+        let ended =
+            |notice: &Notice| matches!(notice, Notice::Recovered { end: RecoveryEnd::NewLife, .. });
+        let told = |notice: &Notice| watermark && matches!(notice, Notice::NewLife { .. });
+        let found = fx.notices().iter().any(|notice| ended(notice) || told(notice));
+        if found && self.ranks[touched].op.is_none() {
+            self.ranks[touched].new_life_at = self.arrivals;
+        }
     }
 
     /// A snapshot that says what it changes does the same as one that does not: what that would do.

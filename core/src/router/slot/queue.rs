@@ -34,6 +34,11 @@ impl<P: Payload> Slot<P> {
             | Item::Back { .. }
             | Item::Remove => {}
         }
+        if matches!(item, Item::Watermark { .. } | Item::TransportGap { .. }) {
+            // The newest says all; those before it must not pile up behind a command that hangs.
+            let kind = core::mem::discriminant(&item);
+            self.queue.retain(|waiting| core::mem::discriminant(waiting) != kind);
+        }
         self.queue.push_back(item);
         if !self.is_idle() {
             self.bound_queue(cx);
