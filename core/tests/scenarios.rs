@@ -72,6 +72,20 @@ fn reference_router() {
     check("reference/router");
 }
 
+/// Their expectations leave nothing out: each snapshot is compared in full.
+#[test]
+fn reference_membership_says_everything() {
+    for file in files(&root().join("reference/membership")) {
+        let text = fs::read_to_string(&file).expect("a readable scenario");
+        let rewritten = replay(&text, Mode::Rewrite).unwrap_or_else(|e| panic!("{e}"));
+        let said = |text: &str| -> Vec<serde_json::Value> {
+            let lines = text.lines().filter(|line| line.starts_with("{\"out\""));
+            lines.map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        assert_eq!(said(&text), said(&rewritten), "{}", file.display());
+    }
+}
+
 /// Which improvement a scenario is about, by its name: `b01-self-heal.jsonl`.
 fn improvement(file: &Path) -> u32 {
     let name = file.file_name().expect("a name").to_string_lossy();

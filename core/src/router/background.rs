@@ -8,7 +8,6 @@ use super::recovery::From;
 use super::shared::Context;
 use super::slot::{Slot, Step};
 use super::timers::TimerKind;
-use crate::membership::SourceKind;
 
 impl<P: Payload> Slot<P> {
     /// Sets the timer of the next tail probe, if the source can be probed.
@@ -46,15 +45,13 @@ impl<P: Payload> Slot<P> {
         }
     }
 
-    /// Sets the timer of the next background repair.
+    /// Sees to it that a background repair is on its way; one that is already is not put off.
     pub(super) fn arm_repair(&mut self, cx: &mut Context<'_, P>) {
-        cx.shared.timers.cancel(&mut self.follow.repair);
         let policy = &cx.shared.policy;
-        if !policy.repair || !self.recoverable() {
+        if !policy.repair || !self.recoverable() || self.follow.repair.is_some() {
             return;
         }
         let wait = policy.repair_base.doubled(self.follow.repair_step).min(policy.repair_max);
-        self.follow.repair_step = self.follow.repair_step.saturating_add(1).min(32);
         let at = cx.now.after(cx.shared.jitter.around(wait));
         self.follow.repair = Some(cx.shared.timers.set(at, cx.slot, TimerKind::Repair));
     }
@@ -77,13 +74,9 @@ impl<P: Payload> Slot<P> {
     /// An agent can show its whole state at any time: as long as the rank lacks something, however
     /// that came to be known, a repair is on its way (B5).
     pub(super) fn repair_from_agent(&mut self, cx: &mut Context<'_, P>) {
-        let incomplete = matches!(self.follow.base, Base::Incomplete(_));
-        if !incomplete || self.follow.repair.is_some() || self.follow.recovery.is_some() {
-            return;
-        }
-        let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
-        if agent && self.fence.is_none() && !cx.shared.shut {
-            self.arm_repair(cx);
+        let idle = self.follow.recovery.is_none() && self.fence.is_none() && !cx.shared.shut;
+        if idle && self.follows_agent() {
+            self.repair_if_incomplete(cx);
         }
     }
 
@@ -91,6 +84,7 @@ impl<P: Payload> Slot<P> {
     pub(super) fn repair_timer(&mut self, cx: &mut Context<'_, P>) {
         self.follow.repair = None;
         if self.is_only_following() {
+            self.follow.repair_step = self.follow.repair_step.saturating_add(1).min(32);
             self.start_recovery(Purpose::Repair, From::Whole, cx);
         } else {
             self.arm_repair(cx);

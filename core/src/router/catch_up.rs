@@ -90,10 +90,7 @@ impl<P: Payload> Slot<P> {
         // earlier life's; then the source's own history puts it right later.
         self.follow.newest = None;
         self.follow.base = Base::Incomplete(TrustReason::Hole);
-        // What is announced again and again does not put the repair off.
-        if self.follow.repair.is_none() {
-            self.arm_repair(cx);
-        }
+        self.arm_repair(cx);
         false
     }
 }

@@ -284,8 +284,7 @@ impl<P: Payload> Slot<P> {
 
     /// Whether the source can be asked for its whole state.
     fn can_show_state(&self) -> bool {
-        let agent = self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent);
-        agent && self.can_ask()
+        self.follows_agent() && self.can_ask()
     }
 
     /// Whether it has not been asked for it yet, because of the hole at hand.
@@ -439,11 +438,5 @@ pub(super) const fn supersedes(clears: Clears, policy: &Policy) -> bool {
         Clears::Nothing => false,
         Clears::OneDomain => !policy.split_domains,
         Clears::Everything => true,
-    }
-}
-
-impl<P> core::fmt::Debug for Collected<P> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Collected").field("runs", &self.runs.len()).finish()
     }
 }

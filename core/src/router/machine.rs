@@ -413,15 +413,19 @@ impl<P: Payload> Router<P> {
         if before != after {
             self.shared.waiting_bytes = others_bytes.saturating_add(after);
         }
-        if slot.is_plainly_followed() {
+        let plain = slot.is_plainly_followed();
+        if plain && !slot.unsettled {
             return;
         }
         let (key, gone, tombstone) = (slot.key, slot.is_gone(), slot.tombstone());
-        if !gone && slot.owes_reconciliation() {
-            self.unsettled.insert(key);
-            return;
+        let owes = !plain && !gone && slot.owes_reconciliation();
+        if core::mem::replace(&mut slot.unsettled, owes) != owes {
+            if owes {
+                self.unsettled.insert(key);
+            } else {
+                self.unsettled.remove(&key);
+            }
         }
-        self.unsettled.remove(&key);
         if gone {
             self.by_key.remove(&key);
             self.tombstones.extend(tombstone.map(|generation| (key, generation)));
@@ -430,5 +434,74 @@ impl<P: Payload> Router<P> {
             }
             self.free.push(id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{EventId, TargetId};
+    use crate::membership::{MemberRank, RankStatus, Source, SourceKind};
+    use crate::router::{Command, Completion};
+    use alloc::vec;
+    use core::ops::Range;
+
+    #[derive(Clone)]
+    struct Nothing;
+
+    impl Payload for Nothing {
+        fn len(&self) -> u32 {
+            1
+        }
+        fn bytes(&self) -> usize {
+            0
+        }
+        fn slice(&self, _: Range<u32>) -> Self {
+            Self
+        }
+    }
+
+    fn member(ready: bool) -> MemberRank {
+        let source = Source {
+            publisher: PublisherId(5),
+            target: Some(TargetId(5)),
+            kind: SourceKind::Agent,
+            first_id: EventId(1),
+            boot: None,
+        };
+        let (generation, status) = (Generation(0), RankStatus::Active(source));
+        MemberRank { key: RankKey::new(1, 0), generation, status, ready }
+    }
+
+    fn complete(router: &mut Router<Nothing>, fx: &mut Effects<Nothing>, ok: bool) {
+        let ops: Vec<_> = fx
+            .drain_commands()
+            .filter_map(|command| match command {
+                Command::Reset { op, .. } => Some(op),
+                Command::Admit { .. }
+                | Command::Replace { .. }
+                | Command::Query { .. }
+                | Command::Cancel { .. } => None,
+            })
+            .collect();
+        for op in ops {
+            router.handle_completion(Completion { op, ok, flaw: None }, Timestamp(0), fx);
+        }
+    }
+
+    #[test]
+    fn only_ranks_that_owe_something_are_looked_at_again() {
+        let (mut router, mut fx) = (Router::new(Policy::default()).unwrap(), Effects::new());
+        let membership = Membership::new(vec![member(true)]).unwrap();
+        router.handle_membership(&membership, Timestamp(0), &mut fx);
+        assert_eq!(router.unsettled.len(), 1, "its reset is under way");
+        complete(&mut router, &mut fx, false);
+        assert_eq!(router.unsettled.len(), 1, "it is fenced");
+        router.handle_membership(&membership, Timestamp(0), &mut fx);
+        complete(&mut router, &mut fx, true);
+        assert!(router.unsettled.is_empty(), "it is followed");
+        router.handle_membership(&Membership::default(), Timestamp(0), &mut fx);
+        complete(&mut router, &mut fx, true);
+        assert!(router.unsettled.is_empty() && router.rank(RankKey::new(1, 0)).is_none());
     }
 }

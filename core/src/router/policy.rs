@@ -51,7 +51,8 @@ pub struct Policy {
     pub pending_bytes: usize,
     /// Bytes that wait over all ranks (B13).
     pub pending_bytes_total: usize,
-    /// How often a hole is asked for again before it counts as one nobody can fill (B18).
+    /// How many answers in a row may bring nothing of a hole before it counts as one nobody can fill
+    /// (B18).
     pub rounds: u32,
     /// First wait before a fenced rank retries its reset; doubles (B1).
     pub heal_base: Micros,

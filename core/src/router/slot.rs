@@ -34,7 +34,7 @@ use super::notice::{DiscardReason, Notice, ResetCause};
 use super::shared::Context;
 use super::trust::{Trust, TrustReason};
 use crate::id::{BootId, Epoch, EventId, Generation, PublisherId, QueryId, RankKey, TargetId};
-use crate::membership::{MemberRank, RankStatus, Source};
+use crate::membership::{MemberRank, RankStatus, Source, SourceKind};
 use alloc::collections::VecDeque;
 pub(super) use fence::Fence;
 pub(super) use probation::Rejected;
@@ -148,6 +148,8 @@ pub(super) struct Slot<P> {
     heal_tries: u32,
     /// Removed, and not expected again since.
     removed: bool,
+    /// The router has it down as one that a snapshot would have to mend.
+    pub(super) unsettled: bool,
     told: (Trust, Option<TrustReason>),
 }
 
@@ -176,6 +178,7 @@ impl<P: Payload> Slot<P> {
             instances: 0,
             heal_tries: 0,
             removed: false,
+            unsettled: false,
             told: (Trust::Missing, Some(TrustReason::NoSource)),
         }
     }
@@ -220,6 +223,11 @@ impl<P: Payload> Slot<P> {
     /// Whether the newest snapshot wants something else than what is followed.
     pub(super) const fn is_outdated(&self) -> bool {
         self.outdated
+    }
+
+    /// Whether an agent is followed: a source that can show its whole state.
+    pub(super) fn follows_agent(&self) -> bool {
+        self.binding.is_some_and(|binding| binding.source.kind == SourceKind::Agent)
     }
 
     /// Whether the followed source's transport is down.

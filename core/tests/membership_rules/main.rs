@@ -19,6 +19,5 @@ mod publication;
 mod rebinding;
 mod requirement;
 mod rig;
-mod scenarios;
 mod statuses;
 mod suspicion;
