@@ -89,31 +89,17 @@ impl Header {
 
     /// The header as a line, without its end.
     pub(super) fn line(&self) -> String {
-        let Self { name, machine, host } = self;
-        let text = match machine {
-            Machine::Router(config) => {
-                let machine = MachineName::Router;
-                serde_json::to_string(&HeaderOut {
-                    kvmirror_trace: VERSION,
-                    machine,
-                    name,
-                    config,
-                    host: *host,
-                })
-            }
-            Machine::Membership(config) => {
-                let machine = MachineName::Membership;
-                serde_json::to_string(&HeaderOut {
-                    kvmirror_trace: VERSION,
-                    machine,
-                    name,
-                    config,
-                    host: *host,
-                })
-            }
-        };
+        match &self.machine {
+            Machine::Router(config) => self.line_of(MachineName::Router, config),
+            Machine::Membership(config) => self.line_of(MachineName::Membership, config),
+        }
+    }
+
+    fn line_of<C: Serialize>(&self, machine: MachineName, config: &C) -> String {
+        let (name, host) = (&self.name, self.host);
+        let line = HeaderOut { kvmirror_trace: VERSION, machine, name, config, host };
         // Texts and numbers only: nothing of it can fail to be written.
-        text.unwrap_or_default()
+        serde_json::to_string(&line).unwrap_or_default()
     }
 }
 

@@ -23,9 +23,12 @@ impl<P: Payload> Slot<P> {
             Item::Reconcile if self.reconcile_waits => return,
             Item::Reconcile => self.reconcile_waits = true,
             Item::Live { runs, .. } => self.count_waiting(runs),
-            Item::TransportGap { .. }
-            | Item::Watermark { .. }
-            | Item::Answer { .. }
+            Item::TransportGap { .. } | Item::Watermark { .. } => {
+                // The newest says all; those before it must not pile up behind a command that hangs.
+                let kind = core::mem::discriminant(&item);
+                self.queue.retain(|waiting| core::mem::discriminant(waiting) != kind);
+            }
+            Item::Answer { .. }
             | Item::FollowUp { .. }
             | Item::Fault { .. }
             | Item::Reject { .. }
@@ -33,11 +36,6 @@ impl<P: Payload> Slot<P> {
             | Item::Interrupted { .. }
             | Item::Back { .. }
             | Item::Remove => {}
-        }
-        if matches!(item, Item::Watermark { .. } | Item::TransportGap { .. }) {
-            // The newest says all; those before it must not pile up behind a command that hangs.
-            let kind = core::mem::discriminant(&item);
-            self.queue.retain(|waiting| core::mem::discriminant(waiting) != kind);
         }
         self.queue.push_back(item);
         if !self.is_idle() {
@@ -71,20 +69,10 @@ impl<P: Payload> Slot<P> {
 
     pub(super) fn take_item(&mut self) -> Option<Item<P>> {
         let item = self.queue.pop_front()?;
-        match &item {
-            Item::Live { runs, .. } => self.uncount_waiting(runs),
-            Item::Reconcile => self.reconcile_waits = false,
-            Item::TransportGap { .. }
-            | Item::Watermark { .. }
-            | Item::Answer { .. }
-            | Item::FollowUp { .. }
-            | Item::Fault { .. }
-            | Item::Reject { .. }
-            | Item::Probation
-            | Item::Interrupted { .. }
-            | Item::Back { .. }
-            | Item::Remove => {}
+        if let Item::Live { runs, .. } = &item {
+            self.uncount_waiting(runs);
         }
+        self.reconcile_waits &= !matches!(item, Item::Reconcile);
         Some(item)
     }
 
