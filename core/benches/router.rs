@@ -1,10 +1,10 @@
 //! Speed of the router machine alone: one live batch and the completion of its admit.
 //!
-//! Prints `name: value unit` lines, medians of nine rounds on the thread's CPU clock, so that they hold
+//! Prints `name: value unit` lines, medians on the thread's CPU clock, so that they hold
 //! on a busy machine; and a calibration, dependent mixing steps per CPU microsecond, to compare
 //! machines by. A run of 1 event is a raw engine's
 //! message; a run of 64 is a batch of event ids. Ranks take turns, so that each step finds another
-//! slot.
+//! slot. An argument, `membership` or `live`, measures that part only.
 #![allow(clippy::print_stdout, clippy::float_arithmetic, reason = "a benchmark reports figures")]
 
 use kvmirror_core::id::{EventId, Generation, PublisherId, RankKey};
@@ -13,13 +13,16 @@ use kvmirror_core::router::{
     Clears, Command, Completion, Effects, LiveBatch, Origin, Payload, Policy, Router, Run, Runs,
 };
 use kvmirror_core::time::Timestamp;
+use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
+use std::iter;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const ROUNDS: usize = 9;
+const SNAPSHOTS: usize = 99;
 const BATCHES: u64 = 1 << 21;
 
 /// Shared, as a decoded message is.
@@ -38,11 +41,10 @@ impl Payload for Events {
     }
 }
 
-/// CPU time of this thread where the system tells it, else wall time since `origin`.
-fn cpu(origin: Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let nanos = told.ok().and_then(|text| text.split(' ').next()?.parse().ok());
-    nanos.map_or_else(|| origin.elapsed(), Duration::from_nanos)
+/// CPU time of this thread.
+fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("CPU time is not negative")
 }
 
 /// One step of splitmix64.
@@ -55,32 +57,45 @@ const fn mix(mut z: u64) -> u64 {
 /// Millions of dependent mixing steps a second: the best of five.
 fn calibrate() -> f64 {
     const STEPS: u32 = 20_000_000;
-    let origin = Instant::now();
     let rates = (0..5).map(|_| {
-        let began = cpu(origin);
+        let began = cpu();
         let mut x = 1_u64;
         for _ in 0..STEPS {
             x = mix(x.wrapping_add(0x9E37_79B9_7F4A_7C15));
         }
         black_box(x);
-        f64::from(STEPS) / 1e6 / (cpu(origin) - began).as_secs_f64()
+        f64::from(STEPS) / 1e6 / (cpu() - began).as_secs_f64()
     });
     rates.fold(0.0, f64::max)
 }
 
 fn main() {
     println!("calibration: {:.0} M mixing steps/s", calibrate());
-    membership();
+    let only = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    let is_wanted = |part| only.as_deref().is_none_or(|only| only == part);
+    if is_wanted("membership") {
+        membership();
+    }
+    if is_wanted("live") {
+        live();
+    }
+}
+
+fn live() {
     for ranks in [1, 8, 1_024] {
         for len in [1, 64] {
-            let mut rates: Vec<f64> = (0..ROUNDS).map(|_| round(ranks, len)).collect();
-            rates.sort_by(f64::total_cmp);
-            let batches = rates[ROUNDS / 2];
+            let batches = median(ROUNDS, || round(ranks, len));
             println!("router_{ranks}_ranks_runs_of_{len}: {batches:.2} M batches/s");
             let events = batches * f64::from(len);
             println!("router_{ranks}_ranks_runs_of_{len}_events: {events:.1} M events/s");
         }
     }
+}
+
+fn median(rounds: usize, measure: impl FnMut() -> f64) -> f64 {
+    let mut measured: Vec<f64> = iter::repeat_with(measure).take(rounds).collect();
+    measured.sort_by(f64::total_cmp);
+    measured[rounds / 2]
 }
 
 /// Microseconds a changed rank, and milliseconds a whole comparison, with 65,536 idle ranks.
@@ -104,36 +119,32 @@ fn membership() {
     membership.begin_next();
     router.handle_membership(&membership, Timestamp(0), &mut fx);
     complete(&mut router, &mut fx, Timestamp(0));
-    let origin = Instant::now();
     let named = |router: &mut Router<Events>, fx: &mut Effects<Events>, membership: &Membership| {
-        let began = cpu(origin);
+        let began = cpu();
         router.handle_membership(membership, Timestamp(0), fx);
-        let spent = cpu(origin) - began;
+        let spent = cpu() - began;
         complete(router, fx, Timestamp(0));
         spent.as_secs_f64()
     };
-    let rounds = f64::from(u32::try_from(ROUNDS).expect("small"));
-    for changed in [16, 4_096] {
-        let mut spent = 0.0;
-        for round in 1..=ROUNDS as u64 {
+    let mut generation = 0;
+    for changed in [1, 16, 4_096] {
+        let spent = median(SNAPSHOTS, || {
+            generation += 1;
             let mut next = membership.begin_next();
             for nth in 0..changed {
-                let rank = (nth * 7_919 + round * 104_729) % RANKS;
-                next.set(member(rank, round + changed));
+                next.set(member((nth * 7_919 + generation * 104_729) % RANKS, generation));
             }
-            spent += named(&mut router, &mut fx, &membership);
-        }
+            named(&mut router, &mut fx, &membership)
+        });
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
-        let each = spent / rounds / changed as f64 * 1e6;
+        let each = spent / changed as f64 * 1e6;
         println!("membership_{changed}_changed_of_65536: {each:.2} us/rank");
     }
-    let spent: f64 = (0..ROUNDS)
-        .map(|_| {
-            let whole = Membership::new(membership.ranks().copied().collect()).expect("as before");
-            named(&mut router, &mut fx, &whole)
-        })
-        .sum();
-    println!("membership_whole_of_65536: {:.2} ms", spent / rounds * 1e3);
+    let spent = median(SNAPSHOTS, || {
+        let whole = Membership::new(membership.ranks().copied().collect()).expect("as before");
+        named(&mut router, &mut fx, &whole)
+    });
+    println!("membership_whole_of_65536: {:.2} ms", spent * 1e3);
 }
 
 /// Millions of batches a second.
@@ -156,8 +167,7 @@ fn round(ranks: u64, len: u32) -> f64 {
     complete(&mut router, &mut fx, Timestamp(0));
     let events = Events(Arc::from([0_u8; 64]), len);
     let width = NonZeroU32::new(len).expect("not empty");
-    let origin = Instant::now();
-    let began = cpu(origin);
+    let began = cpu();
     for batch in 0..BATCHES {
         let first = batch / ranks * u64::from(len);
         let run = Run {
@@ -174,7 +184,7 @@ fn round(ranks: u64, len: u32) -> f64 {
         router.handle_live(live, Timestamp(batch), &mut fx);
         complete(&mut router, &mut fx, Timestamp(batch));
     }
-    let spent = (cpu(origin) - began).as_secs_f64();
+    let spent = (cpu() - began).as_secs_f64();
     assert_eq!(router.stats().admitted, BATCHES * u64::from(len), "all was in order");
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let millions = BATCHES as f64 / 1e6;

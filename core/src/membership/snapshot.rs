@@ -87,14 +87,15 @@ impl Membership {
     ///
     /// # Errors
     /// [`DuplicateRank`] when two entries name one rank.
-    pub fn new(ranks: Vec<MemberRank>) -> Result<Self, DuplicateRank> {
-        let mut whole = Self::default();
-        for rank in ranks {
-            if whole.ranks.insert(rank.key, rank).is_some() {
+    pub fn new(mut ranks: Vec<MemberRank>) -> Result<Self, DuplicateRank> {
+        ranks.sort_by_key(|rank| rank.key);
+        for (rank, next) in ranks.iter().zip(ranks.iter().skip(1)) {
+            if rank.key == next.key {
                 return Err(DuplicateRank { key: rank.key });
             }
         }
-        Ok(whole)
+        let ranks = ranks.into_iter().map(|rank| (rank.key, rank)).collect();
+        Ok(Self { ranks, ..Self::default() })
     }
 
     /// Makes a snapshot as it was once fed: with its doubt, its name, and the predecessor it names

@@ -60,7 +60,7 @@ impl<P: Payload> Slot<P> {
             return;
         }
         // What has been learned since it was asked counts as well.
-        let known = self.follow.recovery.and_then(|recovery| recovery.boot).or(self.boot);
+        let known = self.follow.recovery().and_then(|recovery| recovery.boot).or(self.boot);
         let other_boot = cx.shared.policy.check_boot
             && matches!((known, boot), (Some(known), Some(boot)) if known != boot);
         let answer = match (outcome, origin) {
@@ -190,7 +190,7 @@ impl<P: Payload> Slot<P> {
             }
             Verdict::Failed => self.attempt_failed(query, None, cx),
             Verdict::Violation => {
-                let violations = self.follow.recovery.as_mut().map_or(0, |recovery| {
+                let violations = self.follow.recovery_mut().map_or(0, |recovery| {
                     recovery.violations += 1;
                     recovery.violations
                 });

@@ -74,7 +74,7 @@ impl<P: Payload> Slot<P> {
     /// An agent can show its whole state at any time: as long as the rank lacks something, however
     /// that came to be known, a repair is on its way (B5).
     pub(super) fn repair_from_agent(&mut self, cx: &mut Context<'_, P>) {
-        let idle = self.follow.recovery.is_none() && self.fence.is_none() && !cx.shared.shut;
+        let idle = !self.follow.is_recovering() && self.fence.is_none() && !cx.shared.shut;
         if idle && self.follows_agent() {
             self.repair_if_incomplete(cx);
         }
@@ -93,7 +93,7 @@ impl<P: Payload> Slot<P> {
 
     /// Whether nothing else than live events is being dealt with.
     fn is_only_following(&self) -> bool {
-        self.follow.recovery.is_none()
+        !self.follow.is_recovering()
             && !self.follow.unverified
             && !self.is_lost()
             && self.fence.is_none()

@@ -9,6 +9,8 @@ use super::timers::Timer;
 use super::trust::TrustReason;
 use crate::id::EventId;
 use crate::time::Timestamp;
+use alloc::boxed::Box;
+use core::num::NonZeroU32;
 
 /// Whether the mirror's history reaches back to a point where the state was known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,8 +37,9 @@ pub(super) struct Follow<P> {
     pub(super) newest: Option<EventId>,
     pub(super) anchors: Anchors,
     /// Last id that fell back, and how many of them came in a row.
-    pub(super) fallen: Option<(EventId, u32)>,
-    pub(super) recovery: Option<Recovery>,
+    pub(super) fallen: Option<(EventId, NonZeroU32)>,
+    /// Boxed: most ranks have none.
+    recovery: Option<Box<Recovery>>,
     /// Answers in a row that brought nothing of a known hole (B18).
     pub(super) barren_rounds: u32,
     /// Nobody could fill a hole, so the whole state has been asked for instead (B18).
@@ -83,8 +86,32 @@ impl<P: Payload> Follow<P> {
         }
     }
 
+    pub(super) fn recovery(&self) -> Option<Recovery> {
+        self.recovery.as_deref().copied()
+    }
+
+    pub(super) fn recovery_mut(&mut self) -> Option<&mut Recovery> {
+        self.recovery.as_deref_mut()
+    }
+
+    /// Begins a recovery, or goes on with the one that runs.
+    pub(super) fn keep_recovery(&mut self, recovery: Recovery) {
+        match &mut self.recovery {
+            Some(place) => **place = recovery,
+            None => self.recovery = Some(Box::new(recovery)),
+        }
+    }
+
+    pub(super) fn take_recovery(&mut self) -> Option<Recovery> {
+        self.recovery.take().map(|recovery| *recovery)
+    }
+
+    pub(super) const fn is_recovering(&self) -> bool {
+        self.recovery.is_some()
+    }
+
     pub(super) fn purpose(&self) -> Option<Purpose> {
-        self.recovery.as_ref().map(|recovery| recovery.purpose)
+        self.recovery.as_deref().map(|recovery| recovery.purpose)
     }
 
     /// Whether live runs must wait for a recovery (`recovery_inflight` of the rules) or a proof.

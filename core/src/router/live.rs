@@ -32,6 +32,7 @@ use super::slot::{Instance, Slot, Then};
 use super::trust::TrustReason;
 use crate::id::EventId;
 use crate::membership::{Source, SourceKind};
+use core::num::NonZeroU32;
 
 /// Fallen ids in a row that count as evidence of a new life (B2).
 const FALLEN_EVIDENCE: u32 = 3;
@@ -101,7 +102,7 @@ impl<P: Payload> Slot<P> {
         let ([run], Some(cursor)) = (runs.as_slice(), self.follow.cursor) else { return false };
         cursor.0.checked_add(1) == Some(run.first.0)
             && run.clears == Clears::Nothing
-            && self.follow.recovery.is_none()
+            && !self.follow.is_recovering()
             && !self.follow.unverified
             && self.follow.fallen.is_none()
             && self.follow.pending.is_empty()
@@ -317,7 +318,7 @@ impl<P: Payload> Slot<P> {
         let policy = &cx.shared.policy;
         let (tell, keeps) = (policy.no_dark_state, policy.gap_policy == GapPolicy::KeepServing);
         self.follow.unverified = false;
-        if self.follow.recovery.is_some() {
+        if self.follow.is_recovering() {
             self.cancel_recovery(cx);
             cx.fx.notice(Notice::Recovered { rank: self.key, end: RecoveryEnd::Superseded });
         }
@@ -363,11 +364,13 @@ impl<P: Payload> Slot<P> {
             return self.another_life(source, run, proven);
         }
         let in_a_row = match self.follow.fallen {
-            Some((last, count)) if super::next_id(last) == Some(run.first) => count + 1,
-            Some(_) | None => 1,
+            Some((last, count)) if super::next_id(last) == Some(run.first) => {
+                count.saturating_add(1)
+            }
+            Some(_) | None => NonZeroU32::MIN,
         };
         self.follow.fallen = Some((run.last(), in_a_row));
-        if in_a_row < FALLEN_EVIDENCE {
+        if in_a_row.get() < FALLEN_EVIDENCE {
             cx.shared.stats.discard(reason, 1);
             return Judgement::Done;
         }

@@ -8,8 +8,10 @@ use super::input::{
 use super::notice::{DiscardReason, Notice, Stats};
 use super::policy::{Policy, PolicyError};
 use super::shared::{Context, Shared};
+use super::slab::Slab;
 use super::slot::{Item, Slot, Wanted};
-use super::timers::{SlotId, TimerKind};
+use super::slot_id::SlotId;
+use super::timers::TimerKind;
 use super::view::RankView;
 use crate::id::{Generation, PublisherId, RankKey, SnapshotId};
 use crate::membership::Membership;
@@ -21,9 +23,7 @@ use alloc::vec::Vec;
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Router<P> {
     shared: Shared,
-    slots: Vec<Option<Slot<P>>>,
-    free: Vec<SlotId>,
-    by_key: BTreeMap<RankKey, SlotId>,
+    slots: Slab<P>,
     /// Ranks on which a snapshot that says the same again would have an effect.
     unsettled: BTreeSet<RankKey>,
     /// Generations of ranks that have left (§5.7); none with B14.
@@ -40,9 +40,7 @@ impl<P: Payload> Router<P> {
     pub fn new(policy: Policy) -> Result<Self, PolicyError> {
         Ok(Self {
             shared: Shared::new(policy.validated()?),
-            slots: Vec::new(),
-            free: Vec::new(),
-            by_key: BTreeMap::new(),
+            slots: Slab::default(),
             unsettled: BTreeSet::new(),
             tombstones: BTreeMap::new(),
             applied: None,
@@ -87,19 +85,23 @@ impl<P: Payload> Router<P> {
             return;
         }
         self.set_suspect(membership.suspect(), fx);
-        let keys = match membership.since() {
-            Some((predecessor, changed)) if Some(predecessor) == self.applied => {
-                let mut keys: BTreeSet<RankKey> = changed.iter().copied().collect();
-                keys.extend(&self.unsettled);
-                keys.into_iter().collect()
-            }
+        let mut keys = match membership.since() {
+            Some((predecessor, changed)) if Some(predecessor) == self.applied => changed.to_vec(),
             Some(_) | None => self.differing(membership),
         };
+        keys.extend(&self.unsettled);
+        keys.sort();
+        keys.dedup();
         self.applied = membership.id();
-        let (gone, listed): (Vec<_>, Vec<_>) =
-            keys.into_iter().partition(|key| membership.get(*key).is_none());
-        for key in gone.into_iter().chain(listed) {
-            self.want(key, membership.get(key).map(Wanted::of), fx);
+        let mut listed = Vec::with_capacity(keys.len());
+        for key in keys {
+            match membership.get(key) {
+                Some(rank) => listed.push(rank),
+                None => self.want(key, None, fx),
+            }
+        }
+        for rank in listed {
+            self.want(rank.key, Some(Wanted::of(rank)), fx);
         }
     }
 
@@ -118,7 +120,7 @@ impl<P: Payload> Router<P> {
             return;
         }
         self.shared.stats.live_messages += 1;
-        let Some(id) = self.shared.followed.get(batch.publisher) else {
+        let Some(id) = self.shared.publishers.follower(batch.publisher) else {
             self.discard(batch.publisher, DiscardReason::InactivePublisher, fx);
             return;
         };
@@ -135,7 +137,7 @@ impl<P: Payload> Router<P> {
         if self.enter(now, fx) {
             return;
         }
-        match self.shared.followed.get(sign.publisher) {
+        match self.shared.publishers.follower(sign.publisher) {
             Some(id) => self.with(id, fx, |slot, cx| slot.signed(sign, cx)),
             None => self.discard(sign.publisher, DiscardReason::InactivePublisher, fx),
         }
@@ -153,7 +155,7 @@ impl<P: Payload> Router<P> {
         if self.enter(now, fx) {
             return;
         }
-        match self.shared.queries.get(response.query) {
+        match SlotId::of(response.query.0).filter(|id| self.slots.holds(*id)) {
             Some(id) => self.with(id, fx, |slot, cx| slot.respond(response, cx)),
             None => self.shared.stats.stale_replies += 1,
         }
@@ -164,7 +166,9 @@ impl<P: Payload> Router<P> {
     /// May emit whatever waited for it.
     pub fn handle_completion(&mut self, done: Completion, now: Timestamp, fx: &mut Effects<P>) {
         self.enter(now, fx);
-        self.with(Shared::slot_of(done.op), fx, |slot, cx| slot.completed(done, cx));
+        if let Some(id) = SlotId::of(done.op.0) {
+            self.with(id, fx, |slot, cx| slot.completed(done, cx));
+        }
     }
 
     /// The way to a source changed. A loss is answered by a [`Reply`]; the return of a publisher that
@@ -181,8 +185,8 @@ impl<P: Payload> Router<P> {
         if self.enter(now, fx) {
             return;
         }
-        let followed = self.shared.followed.get(publisher);
-        let id = followed.or_else(|| self.shared.selected.get(publisher));
+        let followed = self.shared.publishers.follower(publisher);
+        let id = followed.or_else(|| self.shared.publishers.selector(publisher));
         match (id, change) {
             (Some(id), TransportChange::Lost) => {
                 self.with(id, fx, |slot, cx| slot.tell_interrupted(publisher, cx));
@@ -222,7 +226,7 @@ impl<P: Payload> Router<P> {
         if self.enter(now, fx) {
             return;
         }
-        match self.by_key.get(&rank).copied() {
+        match self.slots.find(rank) {
             Some(id) => self.with(id, fx, |slot, cx| slot.accept(item, cx)),
             None => fx.reply(Reply::Fault { rank, disposition: Disposition::Stale }),
         }
@@ -240,7 +244,7 @@ impl<P: Payload> Router<P> {
             return;
         }
         self.shared.shut = true;
-        let ids: Vec<SlotId> = self.by_key.values().copied().collect();
+        let ids: Vec<SlotId> = self.slots.ids().collect();
         for id in ids {
             self.with(id, fx, |slot, cx| slot.accept(Item::Remove, cx));
         }
@@ -253,12 +257,12 @@ impl<P: Payload> Router<P> {
 
     /// One rank, if it is expected or not yet emptied.
     pub fn rank(&self, key: RankKey) -> Option<RankView> {
-        self.by_key.get(&key).and_then(|id| self.slot(*id)).map(|slot| self.view(slot))
+        self.slots.find(key).and_then(|id| self.view(id))
     }
 
     /// All ranks, ascending.
     pub fn ranks(&self) -> impl Iterator<Item = RankView> + '_ {
-        self.by_key.values().filter_map(|id| self.slot(*id)).map(|slot| self.view(slot))
+        self.slots.ids().filter_map(|id| self.view(id))
     }
 
     /// Counters since the machine was made.
@@ -312,12 +316,9 @@ impl<P: Payload> Router<P> {
         }
     }
 
-    fn slot(&self, id: SlotId) -> Option<&Slot<P>> {
-        self.slots.get(id.0 as usize).and_then(Option::as_ref)
-    }
-
-    fn view(&self, slot: &Slot<P>) -> RankView {
-        RankView::of(slot, self.shared.suspect)
+    fn view(&self, id: SlotId) -> Option<RankView> {
+        let (slot, wanted) = self.slots.get(id)?;
+        Some(RankView::of(slot, wanted, self.shared.suspect))
     }
 
     fn discard(&mut self, publisher: PublisherId, reason: DiscardReason, fx: &mut Effects<P>) {
@@ -329,56 +330,50 @@ impl<P: Payload> Router<P> {
         if core::mem::replace(&mut self.shared.suspect, suspect) == suspect {
             return;
         }
-        let ids: Vec<SlotId> = self.by_key.values().copied().collect();
+        let ids: Vec<SlotId> = self.slots.ids().collect();
         for id in ids {
             self.with(id, fx, |slot, cx| slot.tell_trust(cx));
         }
     }
 
-    /// Ranks on which this snapshot has an effect.
+    /// Ranks of which this snapshot says something else than the last one, ascending.
     fn differing(&self, membership: &Membership) -> Vec<RankKey> {
         let mut keys = Vec::new();
-        let mut known = self.by_key.iter().peekable();
+        let mut known = self.slots.wanted().peekable();
         for rank in membership.ranks() {
-            while let Some((key, _)) = known.next_if(|(key, _)| **key < rank.key) {
-                keys.push(*key);
+            while let Some((key, _)) = known.next_if(|(key, _)| *key < rank.key) {
+                keys.push(key);
             }
-            let same = known.next_if(|(key, _)| **key == rank.key).is_some_and(|(_, id)| {
-                self.slot(*id)
-                    .is_some_and(|slot| slot.wanted == Some(Wanted::of(rank)) && slot.is_settled())
-            });
-            if !same {
+            let said = known.next_if(|(key, _)| *key == rank.key);
+            if said != Some((rank.key, Some(Wanted::of(rank)))) {
                 keys.push(rank.key);
             }
         }
-        keys.extend(known.map(|(key, _)| *key));
+        keys.extend(known.map(|(key, _)| key));
         keys
     }
 
     /// Tells a rank what membership wants of it; makes the slot of a new rank.
     fn want(&mut self, key: RankKey, wanted: Option<Wanted>, fx: &mut Effects<P>) {
-        let id = match (self.by_key.get(&key).copied(), wanted) {
-            (Some(id), _) => id,
-            (None, Some(_)) => self.make_slot(key, fx),
-            (None, None) => return,
+        let id = match (self.slots.find(key), wanted) {
+            (Some(id), _) => Some(id),
+            (None, Some(_)) => self.make_slot(key),
+            (None, None) => None,
         };
-        self.with(id, fx, |slot, cx| slot.want(wanted, cx));
+        if let Some(id) = id {
+            self.with(id, fx, |slot, cx| slot.want(wanted, cx));
+        }
     }
 
-    fn make_slot(&mut self, key: RankKey, fx: &mut Effects<P>) -> SlotId {
+    /// A new rank's slot, unless there are too many.
+    fn make_slot(&mut self, key: RankKey) -> Option<SlotId> {
+        let Some(id) = self.slots.vacancy() else {
+            self.shared.stats.ranks_over_limit += 1;
+            return None;
+        };
         let stored = self.tombstones.remove(&key);
-        let id = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            SlotId(u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX))
-        });
-        let others_bytes = self.shared.waiting_bytes;
-        let cx = Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
-        let slot = Slot::new(key, stored, &cx);
-        if let Some(place) = self.slots.get_mut(id.0 as usize) {
-            *place = Some(slot);
-        }
-        self.by_key.insert(key, id);
-        id
+        self.slots.insert(key, id, Slot::new(key, stored, self.now));
+        Some(id)
     }
 
     /// Runs one step of a slot, keeps the books, and hands out the permits that came free.
@@ -403,11 +398,11 @@ impl<P: Payload> Router<P> {
         fx: &mut Effects<P>,
         step: impl FnOnce(&mut Slot<P>, &mut Context<'_, P>),
     ) {
-        let Some(Some(slot)) = self.slots.get_mut(id.0 as usize) else { return };
+        let Some((slot, wanted)) = self.slots.get_mut(id) else { return };
         let before = slot.waiting().1;
         let others_bytes = self.shared.waiting_bytes.saturating_sub(before);
-        let mut cx =
-            Context { shared: &mut self.shared, fx, now: self.now, slot: id, others_bytes };
+        let (shared, now) = (&mut self.shared, self.now);
+        let mut cx = Context { shared, fx, now, slot: id, wanted, others_bytes };
         step(slot, &mut cx);
         let after = slot.waiting().1;
         if before != after {
@@ -418,7 +413,7 @@ impl<P: Payload> Router<P> {
             return;
         }
         let (key, gone, tombstone) = (slot.key, slot.is_gone(), slot.tombstone());
-        let owes = !plain && !gone && slot.owes_reconciliation();
+        let owes = !plain && !gone && slot.owes_reconciliation(*wanted);
         if core::mem::replace(&mut slot.unsettled, owes) != owes {
             if owes {
                 self.unsettled.insert(key);
@@ -427,12 +422,8 @@ impl<P: Payload> Router<P> {
             }
         }
         if gone {
-            self.by_key.remove(&key);
+            self.slots.remove(key);
             self.tombstones.extend(tombstone.map(|generation| (key, generation)));
-            if let Some(place) = self.slots.get_mut(id.0 as usize) {
-                *place = None;
-            }
-            self.free.push(id);
         }
     }
 }

@@ -273,6 +273,8 @@ pub struct Stats {
     pub transport_gaps: u64,
     /// Answers whose query no longer counted.
     pub stale_replies: u64,
+    /// Ranks of snapshots that were not followed, since no more than 2²⁴ − 1 can be at once.
+    pub ranks_over_limit: u64,
     discarded: [u64; DiscardReason::ALL.len()],
     recoveries: [u64; RecoveryEnd::ALL.len()],
 }

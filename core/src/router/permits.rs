@@ -1,7 +1,7 @@
 //! Query permits: who may ask, and who waits for it (S5, B9).
 
 use super::policy::Policy;
-use super::timers::SlotId;
+use super::slot_id::SlotId;
 use crate::id::TargetId;
 use alloc::collections::{BTreeSet, VecDeque};
 

@@ -74,7 +74,7 @@ impl<P: Payload> Slot<P> {
     /// Marks a recovery as wanted; [`Slot::launch`] starts it. A running one ends.
     pub(super) fn owe_recovery(&mut self, purpose: Purpose, from: From, cx: &mut Context<'_, P>) {
         self.cancel_recovery(cx);
-        self.follow.recovery = Some(Recovery {
+        self.follow.keep_recovery(Recovery {
             purpose,
             from,
             stage: Stage::Owed,
@@ -92,7 +92,7 @@ impl<P: Payload> Slot<P> {
 
     /// Launches the recovery that is owed: with jitter when it asks for the whole.
     pub(super) fn launch(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery else { return };
+        let Some(recovery) = self.follow.recovery() else { return };
         let delay = match recovery.from {
             From::Whole => cx.shared.jitter.below(cx.shared.policy.jitter_max),
             From::Id(_) | From::Cursor => Micros(0),
@@ -101,13 +101,13 @@ impl<P: Payload> Slot<P> {
     }
 
     pub(super) fn launch_after(&mut self, delay: Micros, cx: &mut Context<'_, P>) {
-        let Some(mut recovery) = self.follow.recovery else { return };
+        let Some(mut recovery) = self.follow.recovery() else { return };
         if cx.shared.shut {
             // Nothing is asked any more; what waits behind it waits until the rank is emptied.
             return;
         }
         if self.is_outdated() {
-            self.follow.recovery = None;
+            self.follow.take_recovery();
             return;
         }
         if delay.0 == 0 {
@@ -115,7 +115,7 @@ impl<P: Payload> Slot<P> {
         } else {
             let at = cx.now.after(delay);
             recovery.stage = Stage::Waiting(cx.shared.timers.set(at, cx.slot, TimerKind::Recovery));
-            self.follow.recovery = Some(recovery);
+            self.follow.keep_recovery(recovery);
         }
     }
 
@@ -137,7 +137,7 @@ impl<P: Payload> Slot<P> {
 
     fn queue_for_permit(&mut self, mut recovery: Recovery, cx: &mut Context<'_, P>) {
         let Some(target) = self.target() else {
-            self.follow.recovery = None;
+            self.follow.take_recovery();
             return;
         };
         let lane = self.lane_of(&recovery);
@@ -146,13 +146,15 @@ impl<P: Payload> Slot<P> {
         } else {
             let ticket = cx.shared.permits.wait(lane, cx.slot, target);
             recovery.stage = Stage::Queued { ticket, lane };
-            self.follow.recovery = Some(recovery);
+            self.follow.keep_recovery(recovery);
         }
     }
 
     /// A permit came free and this slot waited longest for it.
     pub(super) fn permit_granted(&mut self, cx: &mut Context<'_, P>) {
-        let (Some(recovery), Some(target)) = (self.follow.recovery, self.target()) else { return };
+        let (Some(recovery), Some(target)) = (self.follow.recovery(), self.target()) else {
+            return;
+        };
         match recovery.stage {
             Stage::Queued { lane, .. } => self.send(recovery, lane, target, cx),
             Stage::Owed | Stage::Waiting(_) | Stage::InFlight { .. } | Stage::Answered { .. } => {}
@@ -173,16 +175,15 @@ impl<P: Payload> Slot<P> {
             From::Id(id) => Some(id),
             From::Cursor => self.start_at_cursor(recovery.purpose, binding.source.kind, cx),
         };
-        let query = cx.shared.fresh_query();
+        let query = cx.shared.fresh_query(cx.slot);
         recovery.asked = start;
         recovery.head = self.follow.cursor;
         recovery.boot = self.boot;
         recovery.sent_at = cx.now;
         let timer = set_attempt_timer(&recovery, cx);
         recovery.stage = Stage::InFlight { query, lane, target, timer };
-        self.follow.recovery = Some(recovery);
+        self.follow.keep_recovery(recovery);
         cx.shared.stats.queries += 1;
-        cx.shared.queries.insert(query, cx.slot);
         cx.fx.command(Command::Query {
             query,
             rank: self.key,
@@ -220,7 +221,7 @@ impl<P: Payload> Slot<P> {
     }
 
     fn next_stage(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery else { return };
+        let Some(recovery) = self.follow.recovery() else { return };
         match recovery.stage {
             Stage::Waiting(_) => self.queue_for_permit(recovery, cx),
             Stage::InFlight { query, lane, target, .. } => {
@@ -248,23 +249,22 @@ impl<P: Payload> Slot<P> {
         if !cx.shared.permits.contended(lane, target, &cx.shared.policy) {
             let timer = set_attempt_timer(&recovery, cx);
             recovery.stage = Stage::InFlight { query, lane, target, timer };
-            self.follow.recovery = Some(recovery);
+            self.follow.keep_recovery(recovery);
             return;
         }
         self.take_back(query, lane, target, cx);
         recovery.yielded = recovery.yielded.saturating_add(1);
         if self.is_over_budget(&recovery, cx) {
-            self.follow.recovery = Some(recovery);
+            self.follow.keep_recovery(recovery);
             self.exhausted(query, cx);
             return;
         }
         let ticket = cx.shared.permits.wait(lane, cx.slot, target);
         recovery.stage = Stage::Queued { ticket, lane };
-        self.follow.recovery = Some(recovery);
+        self.follow.keep_recovery(recovery);
     }
 
     fn take_back(&self, query: QueryId, lane: Lane, target: TargetId, cx: &mut Context<'_, P>) {
-        cx.shared.queries.remove(query, cx.slot);
         cx.shared.permits.release(lane, target);
         cx.fx.command(Command::Cancel { query });
     }
@@ -276,11 +276,10 @@ impl<P: Payload> Slot<P> {
 
     /// Takes the in-flight stage of `query` apart; false when that query no longer counts (S4).
     pub(super) fn answered(&mut self, query: QueryId, cx: &mut Context<'_, P>) -> bool {
-        let Some(recovery) = &mut self.follow.recovery else { return false };
+        let Some(recovery) = self.follow.recovery_mut() else { return false };
         match recovery.stage {
             Stage::InFlight { query: sent, lane, target, timer } if sent == query => {
                 cx.shared.timers.cancel(&mut Some(timer));
-                cx.shared.queries.remove(query, cx.slot);
                 cx.shared.permits.release(lane, target);
                 recovery.stage = Stage::Answered { query };
                 true
@@ -295,7 +294,7 @@ impl<P: Payload> Slot<P> {
 
     /// The recovery whose answer is being worked off, if it still counts.
     pub(super) fn answered_recovery(&self) -> Option<Recovery> {
-        self.follow.recovery.filter(|recovery| match recovery.stage {
+        self.follow.recovery().filter(|recovery| match recovery.stage {
             Stage::Answered { .. } => true,
             Stage::Owed | Stage::Waiting(_) | Stage::Queued { .. } | Stage::InFlight { .. } => {
                 false
@@ -310,7 +309,7 @@ impl<P: Payload> Slot<P> {
         failure: QueryFailure,
         cx: &mut Context<'_, P>,
     ) {
-        if let Some(recovery) = &mut self.follow.recovery
+        if let Some(recovery) = self.follow.recovery_mut()
             && failure == QueryFailure::Refused
         {
             recovery.refused += 1;
@@ -325,9 +324,9 @@ impl<P: Payload> Slot<P> {
         failure: Option<QueryFailure>,
         cx: &mut Context<'_, P>,
     ) {
-        let Some(mut recovery) = self.follow.recovery else { return };
+        let Some(mut recovery) = self.follow.recovery() else { return };
         recovery.failed += 1;
-        self.follow.recovery = Some(recovery);
+        self.follow.keep_recovery(recovery);
         cx.fx.notice(Notice::QueryFailed { rank: self.key, attempt: recovery.failed, failure });
         let policy = &cx.shared.policy;
         let attempts = if recovery.purpose.is_background() { 1 } else { policy.attempts };
@@ -341,7 +340,7 @@ impl<P: Payload> Slot<P> {
     }
 
     fn exhausted(&mut self, query: QueryId, cx: &mut Context<'_, P>) {
-        if let Some(recovery) = &mut self.follow.recovery {
+        if let Some(recovery) = self.follow.recovery_mut() {
             recovery.stage = Stage::Answered { query };
         }
         self.enqueue(Item::Answer { query, answer: Answer::Exhausted }, cx);
@@ -350,7 +349,7 @@ impl<P: Payload> Slot<P> {
     /// An attempt brought part of what was asked: go on from there, the failures forgotten. The life
     /// is established by then, so what is left is a gap.
     pub(super) fn attempt_progressed(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = &mut self.follow.recovery else { return };
+        let Some(recovery) = self.follow.recovery_mut() else { return };
         recovery.purpose = match recovery.purpose {
             Purpose::Initial
             | Purpose::Gap
@@ -373,7 +372,7 @@ impl<P: Payload> Slot<P> {
 
     /// Ends the recovery, however it ended.
     pub(super) fn finish_recovery(&mut self, end: RecoveryEnd, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery else { return };
+        let Some(recovery) = self.follow.recovery() else { return };
         self.release_recovery(cx);
         if recovery.purpose == Purpose::Probe && end == RecoveryEnd::Healed {
             cx.shared.stats.probes += 1;
@@ -389,12 +388,12 @@ impl<P: Payload> Slot<P> {
 
     /// Stops the recovery, if any: its answer no longer counts.
     pub(super) fn cancel_recovery(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery else { return };
+        let Some(recovery) = self.follow.recovery() else { return };
         match recovery.stage {
             Stage::InFlight { query, .. } => cx.fx.command(Command::Cancel { query }),
             // Another one takes over what has not begun.
             Stage::Owed => {
-                self.follow.recovery = None;
+                self.follow.take_recovery();
                 return;
             }
             Stage::Waiting(_) | Stage::Queued { .. } | Stage::Answered { .. } => {}
@@ -408,13 +407,12 @@ impl<P: Payload> Slot<P> {
 
     /// Gives back whatever the recovery holds: timer, permit or place in the queue.
     fn release_recovery(&mut self, cx: &mut Context<'_, P>) {
-        let Some(recovery) = self.follow.recovery.take() else { return };
+        let Some(recovery) = self.follow.take_recovery() else { return };
         match recovery.stage {
             Stage::Waiting(timer) => cx.shared.timers.cancel(&mut Some(timer)),
             Stage::Queued { ticket, .. } => cx.shared.permits.forget(ticket),
-            Stage::InFlight { query, lane, target, timer } => {
+            Stage::InFlight { query: _, lane, target, timer } => {
                 cx.shared.timers.cancel(&mut Some(timer));
-                cx.shared.queries.remove(query, cx.slot);
                 cx.shared.permits.release(lane, target);
             }
             Stage::Owed | Stage::Answered { .. } => {}

@@ -35,6 +35,8 @@ use super::shared::Context;
 use super::trust::{Trust, TrustReason};
 use crate::id::{BootId, Epoch, EventId, Generation, PublisherId, QueryId, RankKey, TargetId};
 use crate::membership::{MemberRank, RankStatus, Source, SourceKind};
+use crate::time::Timestamp;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 pub(super) use fence::Fence;
 pub(super) use probation::Rejected;
@@ -117,14 +119,13 @@ pub(super) enum Item<P> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Slot<P> {
     pub(super) key: RankKey,
-    /// The newest snapshot's word; `None`: no longer expected.
-    pub(super) wanted: Option<Wanted>,
     /// The generation applied last.
     stored: Option<Generation>,
     pub(super) binding: Option<Binding>,
     /// A reset is owed: nothing passes before it has completed (`reset_pending` of the rules).
     pub(super) fence: Option<Fence>,
-    rejected: Option<Rejected>,
+    /// Boxed: most ranks have none.
+    rejected: Option<Box<Rejected>>,
     /// The publisher whose transport is down (B7).
     lost: Option<PublisherId>,
     /// Counts the selected source's connections: one that is selected anew comes over another.
@@ -155,10 +156,9 @@ pub(super) struct Slot<P> {
 
 impl<P: Payload> Slot<P> {
     /// A rank that is expected; `stored` is the tombstone it left behind, if any (§5.7).
-    pub(super) fn new(key: RankKey, stored: Option<Generation>, cx: &Context<'_, P>) -> Self {
+    pub(super) fn new(key: RankKey, stored: Option<Generation>, now: Timestamp) -> Self {
         Self {
             key,
-            wanted: None,
             stored,
             binding: None,
             fence: None,
@@ -174,7 +174,7 @@ impl<P: Payload> Slot<P> {
             waiting_events: 0,
             waiting_bytes: 0,
             step: Step::Idle,
-            follow: Follow::fresh(cx.now),
+            follow: Follow::fresh(now),
             instances: 0,
             heal_tries: 0,
             removed: false,

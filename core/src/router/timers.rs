@@ -1,15 +1,12 @@
-//! The machine's own timers: one ordered set, the earliest always at hand.
+//! The machine's own timers: one ordered map, the earliest always at hand.
 
+use super::slot_id::SlotId;
 use crate::time::Timestamp;
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
+use core::num::NonZeroU64;
 
-/// Index of a slot in the machine's slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SlotId(pub(super) u32);
-
-/// What a timer is for. Declared in no particular order: equal deadlines fire in the order in
-/// which they were set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum TimerKind {
     /// The recovery's current stage ends.
     Recovery,
@@ -23,11 +20,17 @@ pub(super) enum TimerKind {
     Repair,
 }
 
-/// Names a set timer, so that it can be taken back.
+/// Names a set timer, so that it can be taken back. Equal deadlines fire in the order in which they
+/// were set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Timer {
     at: Timestamp,
-    order: u64,
+    order: NonZeroU64,
+}
+
+/// What a set timer leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Aim {
     slot: SlotId,
     kind: TimerKind,
     chain: u8,
@@ -40,7 +43,8 @@ const LONGEST_CHAIN: u8 = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Timers {
-    set: BTreeSet<Timer>,
+    set: BTreeMap<Timer, Aim>,
+    /// How many have ever been set.
     order: u64,
     /// How many timers in a row led to what is being worked off now.
     chain: u8,
@@ -60,10 +64,10 @@ pub(super) struct Due {
 impl Timers {
     /// Sets a timer, always to a time that has not come yet. One at the end of time never fires.
     pub(super) fn set(&mut self, at: Timestamp, slot: SlotId, kind: TimerKind) -> Timer {
-        let timer = Timer { at, order: self.order, slot, kind, chain: self.chain };
+        let timer = Timer { at, order: NonZeroU64::MIN.saturating_add(self.order) };
         self.order += 1;
         if at < Timestamp(u64::MAX) {
-            self.set.insert(timer);
+            self.set.insert(timer, Aim { slot, kind, chain: self.chain });
             self.look_up();
         }
         timer
@@ -89,15 +93,16 @@ impl Timers {
     /// by it.
     pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<Due> {
         self.chain = 0;
-        let first = *self.set.first()?;
-        if first.at > now {
+        let first = self.set.first_entry()?;
+        let set_to = first.key().at;
+        if set_to > now {
             return None;
         }
-        self.set.remove(&first);
+        let aim = first.remove();
         self.look_up();
-        self.chain = first.chain.saturating_add(1);
-        let at = if first.chain >= LONGEST_CHAIN { now } else { first.at };
-        Some(Due { slot: first.slot, kind: first.kind, at })
+        self.chain = aim.chain.saturating_add(1);
+        let at = if aim.chain >= LONGEST_CHAIN { now } else { set_to };
+        Some(Due { slot: aim.slot, kind: aim.kind, at })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -105,6 +110,6 @@ impl Timers {
     }
 
     fn look_up(&mut self) {
-        self.earliest = self.set.first().map(|timer| timer.at);
+        self.earliest = self.set.first_key_value().map(|(timer, _)| timer.at);
     }
 }

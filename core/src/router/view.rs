@@ -2,7 +2,7 @@
 
 use super::input::Payload;
 use super::purpose::Purpose;
-use super::slot::Slot;
+use super::slot::{Slot, Wanted};
 use super::trust::{Trust, TrustReason};
 use crate::id::{EventId, PublisherId, RankKey};
 use crate::time::Timestamp;
@@ -33,8 +33,8 @@ pub struct RankView {
 }
 
 impl RankView {
-    pub(super) fn of<P: Payload>(slot: &Slot<P>, suspect: bool) -> Self {
-        let (trust, reason) = slot.trust(suspect);
+    pub(super) fn of<P: Payload>(slot: &Slot<P>, wanted: Option<Wanted>, suspect: bool) -> Self {
+        let (trust, reason) = slot.trust(wanted, suspect);
         let follow = &slot.follow;
         let reached = follow.cursor.map_or(0, |cursor| cursor.0);
         let (pending_events, pending_bytes) = slot.waiting();

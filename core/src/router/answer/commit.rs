@@ -97,7 +97,7 @@ impl<P: Payload> Slot<P> {
     /// A hole is left: it is asked for again behind what waits for the rank (§6.10).
     fn owe_follow_up(&mut self, cx: &mut Context<'_, P>) {
         let (Some(binding), Some(cursor)) = (self.binding, self.follow.cursor) else { return };
-        if let Some(recovery) = &mut self.follow.recovery {
+        if let Some(recovery) = self.follow.recovery_mut() {
             recovery.stage = Stage::Owed;
             if recovery.from == From::Whole {
                 self.tell_initial(cx);
@@ -117,7 +117,7 @@ impl<P: Payload> Slot<P> {
         let Some(binding) = self.binding.filter(|binding| binding.instance == instance) else {
             return;
         };
-        if self.follow.recovery.is_none() {
+        if !self.follow.is_recovering() {
             return;
         }
         let overlaps = binding.source.kind == SourceKind::Engine && cx.shared.policy.verify_life;

@@ -178,7 +178,7 @@ impl<P: Payload> Slot<P> {
 
     /// The life is established, whatever else is missing: a verification goes on as a gap.
     fn verified(&mut self) {
-        if let Some(recovery) = &mut self.follow.recovery
+        if let Some(recovery) = self.follow.recovery_mut()
             && recovery.purpose == Purpose::Verify
         {
             recovery.purpose = Purpose::Gap;

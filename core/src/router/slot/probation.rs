@@ -13,6 +13,7 @@ use super::super::timers::{Timer, TimerKind};
 use super::super::trust::TrustReason;
 use super::{Item, Slot, Then};
 use crate::id::Generation;
+use alloc::boxed::Box;
 
 /// How a source stands that was rejected in this generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +39,7 @@ pub(in crate::router) struct Rejected {
 impl<P: Payload> Slot<P> {
     /// Whether the source of this generation is to be left alone (X of §5.5).
     pub(super) fn is_rejected(&self, generation: Generation) -> bool {
-        self.rejected.is_some_and(|rejected| {
+        self.rejected.as_deref().is_some_and(|rejected| {
             rejected.generation == generation
                 && match rejected.standing {
                     Standing::Out | Standing::CoolingDown(_) => true,
@@ -49,7 +50,7 @@ impl<P: Payload> Slot<P> {
 
     /// Whether what the rank's source says is not believed.
     pub(super) fn is_distrusted(&self) -> bool {
-        self.rejected.is_some_and(|rejected| match rejected.standing {
+        self.rejected.as_deref().is_some_and(|rejected| match rejected.standing {
             Standing::Out | Standing::CoolingDown(_) | Standing::OnTrial => true,
             Standing::Acquitted => false,
         })
@@ -57,12 +58,12 @@ impl<P: Payload> Slot<P> {
 
     /// Whether the source has been asked to show its state.
     pub(in crate::router) fn is_on_trial(&self) -> bool {
-        self.rejected.is_some_and(|rejected| rejected.standing == Standing::OnTrial)
+        self.rejected.as_deref().is_some_and(|rejected| rejected.standing == Standing::OnTrial)
     }
 
     /// The source stays out: until its generation changes, or until it has cooled down.
     pub(super) fn cool_down(&mut self, generation: Generation, cx: &mut Context<'_, P>) {
-        let strikes = match self.rejected {
+        let strikes = match &self.rejected {
             Some(rejected) if rejected.generation == generation => rejected.strikes,
             Some(_) | None => 0,
         };
@@ -77,7 +78,7 @@ impl<P: Payload> Slot<P> {
             Standing::Out
         };
         let strikes = strikes.saturating_add(1).min(32);
-        self.rejected = Some(Rejected { generation, strikes, standing });
+        self.rejected = Some(Box::new(Rejected { generation, strikes, standing }));
     }
 
     /// Forgets that the source was ever rejected.
@@ -90,7 +91,9 @@ impl<P: Payload> Slot<P> {
 
     /// The source has cooled down.
     pub(super) fn begin_probation(&mut self, cx: &mut Context<'_, P>) {
-        let (Some(rejected), Some(wanted)) = (self.rejected, self.wanted) else { return };
+        let (Some(rejected), Some(wanted)) = (self.rejected.as_deref().copied(), *cx.wanted) else {
+            return;
+        };
         // A later rejection has a cool-down of its own.
         let due = matches!(rejected.standing, Standing::CoolingDown(None));
         if !due || !self.is_rejected(wanted.generation) {
@@ -100,7 +103,7 @@ impl<P: Payload> Slot<P> {
             // The clean-up reset is still refused: it is retried by itself (B1), and so is this. It is
             // not the source that was rejected again.
             let strikes = rejected.strikes.saturating_sub(1);
-            self.rejected = Some(Rejected { strikes, ..rejected });
+            self.rejected = Some(Box::new(Rejected { strikes, ..rejected }));
             self.cool_down(rejected.generation, cx);
             return;
         }
@@ -108,7 +111,7 @@ impl<P: Payload> Slot<P> {
             Some(source) if source.target.is_none() => Standing::Acquitted,
             Some(_) | None => Standing::OnTrial,
         };
-        self.rejected = Some(Rejected { standing, ..rejected });
+        self.rejected = Some(Box::new(Rejected { standing, ..rejected }));
         // Whatever was learned of its replay, it must show its state now.
         self.follow.replay_blind = false;
         if let Some(source) = wanted.selected() {
@@ -147,7 +150,9 @@ impl<P: Payload> Slot<P> {
 
     /// The cool-down timer fired.
     pub(in crate::router) fn cool_down_timer(&mut self, cx: &mut Context<'_, P>) {
-        if let Some(Rejected { standing: Standing::CoolingDown(timer), .. }) = &mut self.rejected {
+        if let Some(Rejected { standing: Standing::CoolingDown(timer), .. }) =
+            self.rejected.as_deref_mut()
+        {
             *timer = None;
         }
         self.accept(Item::Probation, cx);

@@ -29,16 +29,17 @@ use crate::membership::{Source, SourceKind};
 impl<P: Payload> Slot<P> {
     /// A snapshot has been applied; `None`: it does not list the rank.
     pub(in crate::router) fn want(&mut self, wanted: Option<Wanted>, cx: &mut Context<'_, P>) {
-        let old = self.wanted.and_then(Wanted::selected);
-        if let Some(source) = old {
-            cx.shared.selected.remove(source.publisher, cx.slot);
+        let old = cx.wanted.and_then(Wanted::selected).map(|source| source.publisher);
+        *cx.wanted = wanted;
+        let new = wanted.and_then(Wanted::selected).map(|source| source.publisher);
+        if let Some(publisher) = old.filter(|old| new != Some(*old)) {
+            cx.shared.publishers.deselected(publisher, cx.slot);
         }
-        self.wanted = wanted;
-        let new = wanted.and_then(Wanted::selected);
-        if let Some(source) = new {
-            cx.shared.selected.insert(source.publisher, cx.slot);
+        if let Some(publisher) = new {
+            // Said again even if it is the same: two ranks may have named it meanwhile.
+            cx.shared.publishers.selected(publisher, cx.slot);
         }
-        if new.map(|source| source.publisher) != old.map(|source| source.publisher) {
+        if new != old {
             self.lost = None;
             self.connection = self.connection.wrapping_add(1);
         }
@@ -53,14 +54,9 @@ impl<P: Payload> Slot<P> {
         self.accept(Item::Reconcile, cx);
     }
 
-    /// Whether a snapshot that says the same again would have no effect.
-    pub(in crate::router) fn is_settled(&self) -> bool {
-        self.is_at_rest() && !self.owes_reconciliation()
-    }
-
     /// Whether a snapshot that says the same again has something to mend.
-    pub(in crate::router) fn owes_reconciliation(&self) -> bool {
-        let Some(wanted) = self.wanted else { return true };
+    pub(in crate::router) fn owes_reconciliation(&self, wanted: Option<Wanted>) -> bool {
+        let Some(wanted) = wanted else { return true };
         if self.is_rejected(wanted.generation) {
             return false;
         }
@@ -70,7 +66,7 @@ impl<P: Payload> Slot<P> {
     }
 
     pub(super) fn reconcile(&mut self, cx: &mut Context<'_, P>) {
-        let Some(wanted) = self.wanted else {
+        let Some(wanted) = *cx.wanted else {
             self.remove(cx);
             return;
         };
@@ -138,7 +134,7 @@ impl<P: Payload> Slot<P> {
     pub(super) fn deactivate(&mut self, cx: &mut Context<'_, P>) {
         let Some(binding) = self.binding.take() else { return };
         self.outdated = false;
-        cx.shared.followed.remove(binding.source.publisher, cx.slot);
+        cx.shared.publishers.left(binding.source.publisher, cx.slot);
         self.quiesce(DiscardReason::Fenced, cx);
     }
 
@@ -154,7 +150,7 @@ impl<P: Payload> Slot<P> {
         self.start_fresh(cx);
         self.follow.replay_blind = false;
         self.follow.replay_mute = false;
-        let superseded = cx.shared.policy.reset_on_change && self.wanted != Some(wanted);
+        let superseded = cx.shared.policy.reset_on_change && *cx.wanted != Some(wanted);
         let selected = wanted.selected().filter(|_| !superseded);
         if let Some(source) = selected {
             self.activate(source, wanted.generation, cx);
@@ -172,7 +168,7 @@ impl<P: Payload> Slot<P> {
         self.binding = Some(Binding { source, epoch: Epoch(generation.0), instance });
         self.boot = source.boot;
         self.next_seq = None;
-        cx.shared.followed.insert(source.publisher, cx.slot);
+        cx.shared.publishers.followed(source.publisher, cx.slot);
         if !self.is_lost() {
             self.begin_following(cx);
         }
@@ -215,6 +211,8 @@ impl<P: Payload> Slot<P> {
     pub(super) fn start_fresh(&mut self, cx: &mut Context<'_, P>) {
         self.quiesce(DiscardReason::OldLife, cx);
         let (replay_blind, replay_mute) = (self.follow.replay_blind, self.follow.replay_mute);
-        self.follow = Follow { replay_blind, replay_mute, ..Follow::fresh(cx.now) };
+        self.follow = Follow::fresh(cx.now);
+        self.follow.replay_blind = replay_blind;
+        self.follow.replay_mute = replay_mute;
     }
 }

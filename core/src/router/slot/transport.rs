@@ -130,16 +130,16 @@ impl<P: Payload> Slot<P> {
         publisher: PublisherId,
         cx: &mut Context<'_, P>,
     ) {
-        if cx.shared.policy.verify_life && self.is_source(publisher) {
+        if cx.shared.policy.verify_life && self.is_source(publisher, cx) {
             self.lost = Some(publisher);
         }
         self.accept(Item::Interrupted { publisher, connection: self.connection }, cx);
     }
 
     /// Whether a publisher is followed here, or would be.
-    fn is_source(&self, publisher: PublisherId) -> bool {
+    fn is_source(&self, publisher: PublisherId, cx: &Context<'_, P>) -> bool {
         let followed = self.binding.map(|binding| binding.source.publisher);
-        let selected = self.wanted.and_then(Wanted::selected).map(|source| source.publisher);
+        let selected = cx.wanted.and_then(Wanted::selected).map(|source| source.publisher);
         followed == Some(publisher) || selected == Some(publisher)
     }
 
@@ -152,7 +152,7 @@ impl<P: Payload> Slot<P> {
     ) {
         let verify = cx.shared.policy.verify_life;
         let followed = self.binding.filter(|binding| binding.source.publisher == publisher);
-        if verify && connection == self.connection && self.is_source(publisher) {
+        if verify && connection == self.connection && self.is_source(publisher, cx) {
             self.lost = Some(publisher);
         }
         let Some(binding) = followed else {

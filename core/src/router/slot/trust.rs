@@ -10,9 +10,13 @@ use super::{Slot, Step, Wanted};
 use crate::membership::RankStatus;
 
 impl<P: Payload> Slot<P> {
-    /// What a query may believe of the rank, and why it is not exact. `suspect`: discovery is in
-    /// doubt (B8).
-    pub(in crate::router) fn trust(&self, suspect: bool) -> (Trust, Option<TrustReason>) {
+    /// What a query may believe of the rank, and why it is not exact. `wanted`: what the newest
+    /// snapshot says of it; `suspect`: discovery is in doubt (B8).
+    pub(in crate::router) fn trust(
+        &self,
+        wanted: Option<Wanted>,
+        suspect: bool,
+    ) -> (Trust, Option<TrustReason>) {
         if let Some(fence) = self.fence {
             return (Trust::Fenced, Some(fence.reason));
         }
@@ -20,7 +24,7 @@ impl<P: Payload> Slot<P> {
             Step::Resetting { .. } => return (Trust::Fenced, Some(TrustReason::Resetting)),
             Step::Idle | Step::Admitting { .. } | Step::Replacing { .. } => {}
         }
-        match self.wanted.map(|wanted| wanted.status) {
+        match wanted.map(|wanted| wanted.status) {
             Some(RankStatus::Ambiguous) => return (Trust::Ambiguous, Some(TrustReason::Ambiguous)),
             None | Some(RankStatus::Missing) => {
                 return (Trust::Missing, Some(TrustReason::NoSource));
@@ -33,7 +37,7 @@ impl<P: Payload> Slot<P> {
         if self.is_distrusted() {
             return (Trust::Fenced, Some(TrustReason::Rejected));
         }
-        let selected = self.wanted.and_then(Wanted::selected).map(|source| source.publisher);
+        let selected = wanted.and_then(Wanted::selected).map(|source| source.publisher);
         let followed = self.binding.map(|binding| binding.source.publisher);
         if followed.is_none() || followed != selected {
             return (Trust::Missing, Some(TrustReason::NoSource));
@@ -87,7 +91,7 @@ impl<P: Payload> Slot<P> {
     }
 
     pub(in crate::router) fn tell_trust(&mut self, cx: &mut Context<'_, P>) {
-        let now = self.trust(cx.shared.suspect);
+        let now = self.trust(*cx.wanted, cx.shared.suspect);
         if now != self.told {
             let from = self.told.0;
             self.told = now;
